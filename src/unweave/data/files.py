@@ -1,0 +1,176 @@
+"""Files that survive: written aside and renamed, checked against a checksum, fetched once and kept."""
+
+import hashlib
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+Progress = Callable[[str, int, int], None]
+"""Called with (what is being done, how far, of how much)."""
+
+TRUSTED_SIZE = 1 << 30
+"""Cached arrays up to this size are checked byte for byte on every opening, larger ones when they changed on disk."""
+
+
+def data_folder() -> Path:
+    """Where data sets live: ``$UNWEAVE_DATA``, or ``~/.cache/unweave``."""
+    return Path(os.environ.get("UNWEAVE_DATA") or Path.home() / ".cache" / "unweave")
+
+
+def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
+    """Let ``write`` fill a temporary neighbour, force it to the disk, and only then give it its name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        write(aside)
+        sync(aside)
+        os.replace(aside, path)
+        sync(path.parent)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a small text file atomically."""
+    write_atomically(path, lambda aside: aside.write_text(text, encoding="utf-8"))
+
+
+def sync(path: Path) -> None:
+    """Force a file or a folder to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def digest(path: Path, algorithm: str = "sha256", progress: Progress | None = None) -> str:
+    """The checksum of a file, as hexadecimal text."""
+    summed, size = hashlib.new(algorithm), path.stat().st_size
+    with path.open("rb") as file:
+        while block := file.read(1 << 22):
+            summed.update(block)
+            if progress:
+                progress(f"checking {path.name}", file.tell(), size)
+    return summed.hexdigest()
+
+
+def cached_array(path: Path, build: Callable[[], np.ndarray], progress: Progress | None = None) -> np.ndarray:
+    """The array kept in ``path``, built and written on the first call and memory-mapped (copy on write) after that."""
+    if not path.exists():
+        array = build()
+        write_atomically(path, lambda aside: _save(aside, array))
+        _remember(path, digest(path))
+    return open_cached(path, progress)
+
+
+def open_cached(path: Path, progress: Progress | None = None) -> np.ndarray:
+    """Memory-map an array that :func:`cached_array` wrote, after checking it."""
+    remembered = _remembered(path)
+    now = path.stat()
+    touched = remembered.get("size") != now.st_size or remembered.get("modified") != now.st_mtime_ns
+    if remembered and (touched or now.st_size <= TRUSTED_SIZE):
+        found = digest(path, progress=progress)
+        if found != remembered["sha256"]:
+            raise ValueError(f"{path} is damaged: its checksum is not the one it was written with. Delete it to rebuild.")
+        _remember(path, found)
+    return open_array(path)
+
+
+def open_array(path: Path) -> np.ndarray:
+    """Memory-map a ``.npy`` file; a torn or foreign file is refused by name."""
+    try:
+        # "c": the pages can be written without touching the file, which torch.from_numpy asks for
+        return np.load(path, mmap_mode="c", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{path} is not a whole .npy file ({error}). Delete it, or put a good copy there.") from error
+
+
+@dataclass(frozen=True)
+class Published:
+    """A file as its authors published it. ``checksum`` is ``"algorithm:hex"``; empty where none was ever published."""
+
+    file: str
+    address: str
+    checksum: str = ""
+    n_bytes: int | None = None
+
+
+Presence = Literal["present", "absent"]
+
+
+def place_of(world: str, published: Published) -> Path:
+    """Where a published file is looked for."""
+    return data_folder() / world / published.file
+
+
+def require(world: str, published: Published) -> Path:
+    """The path of a published file, or an error that says what to fetch, where to put it, and its checksum."""
+    path = place_of(world, published)
+    if path.exists():
+        return path
+    raise FileNotFoundError(
+        f"{world} needs {published.file}, which is not on this machine. Fetch {published.address} and put it at {path}"
+        f" ({published.checksum or 'no checksum was published'}), or run: unweave worlds get {world}"
+    )
+
+
+def fetch(world: str, published: Published, progress: Progress | None = None) -> Path:
+    """Download a published file to its place and check it; a wrong checksum leaves nothing behind."""
+    path = place_of(world, published)
+    if not path.exists():
+        write_atomically(path, lambda aside: _download(published, aside, progress))
+    return path
+
+
+def verify(path: Path, published: Published, progress: Progress | None = None) -> None:
+    """Refuse a file that is not byte for byte the published one, where its checksum is known."""
+    if published.n_bytes is not None and path.stat().st_size != published.n_bytes:
+        raise ValueError(
+            f"{path} has {path.stat().st_size} bytes, the published file has {published.n_bytes}: fetch it again"
+        )
+    algorithm, _, expected = published.checksum.partition(":")
+    if expected and (found := digest(path, algorithm, progress)) != expected:
+        raise ValueError(f"{path} is not the published file: {algorithm} {found}, expected {expected}. Fetch it again.")
+
+
+def _download(published: Published, aside: Path, progress: Progress | None) -> None:
+    try:
+        with urllib.request.urlopen(published.address, timeout=60) as answer, aside.open("wb") as file:
+            size = int(answer.headers.get("Content-Length") or published.n_bytes or 0)
+            while block := answer.read(1 << 20):
+                file.write(block)
+                if progress:
+                    progress(f"fetching {published.file}", file.tell(), size)
+    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+        raise OSError(f"could not fetch {published.address}: {error}. Fetch it by other means.") from error
+    verify(aside, published, progress)
+
+
+def _save(path: Path, array: np.ndarray) -> None:
+    with path.open("wb") as file:
+        np.save(file, array, allow_pickle=False)
+
+
+def _sidecar(path: Path) -> Path:
+    return path.with_name(path.name + ".json")
+
+
+def _remember(path: Path, sha256: str) -> None:
+    now = path.stat()
+    write_text(_sidecar(path), json.dumps({"sha256": sha256, "size": now.st_size, "modified": now.st_mtime_ns}))
+
+
+def _remembered(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(_sidecar(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return {}

@@ -1,0 +1,1 @@
+"""Worlds drawn from formulas: pure functions from factors to pixels."""

@@ -1,0 +1,116 @@
+"""What every data set is: a description that costs nothing (`World`) and, once loaded, plain tensors (`Data`)."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
+
+import torch
+
+from unweave import rng
+from unweave.data.factors import FactorSpace
+from unweave.shapes import Float, Int, Shaped, Tensor
+
+
+class Nuisance(ABC):
+    """Something drawn afresh for every example that is not a factor: a tint, noise, a background."""
+
+    n_draws: int
+    """Uniform numbers that one example needs."""
+
+    @abstractmethod
+    def apply(
+        self, images: Float[Tensor, "batch channel height width"], draws: Float[Tensor, "batch draw"]
+    ) -> Float[Tensor, "batch colour height width"]:
+        """The images with the nuisance that these draws stand for."""
+
+
+Packing = Literal["bits", "bytes", "floats"]
+
+
+@dataclass(frozen=True)
+class Data:
+    """A loaded data set: one tensor of examples and what is known of them.
+
+    ``store`` holds bits (uint8 [sample, byte], eight pixels a byte, first pixel in the highest bit), bytes
+    (uint8 [sample, channel, height, width]) or floats (float32 [sample, …]); examples come out as float32 in [0, 1],
+    or as they are for floats.
+    """
+
+    store: Shaped[Tensor, "sample ..."]
+    shape: tuple[int, ...]
+    packing: Packing = "bytes"
+    space: FactorSpace | None = None
+    labels: Shaped[Tensor, "sample label"] | None = None
+    label_names: tuple[str, ...] = ()
+    nuisance: Nuisance | None = None
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same data, resident on a device."""
+        labels = None if self.labels is None else self.labels.to(device)
+        return replace(self, store=self.store.to(device), labels=labels)
+
+    def examples(
+        self, rows: Int[Tensor, "batch"], *, seed: int = 0, step: int = 0, purpose: int = rng.Purpose.NUISANCE
+    ) -> Float[Tensor, "batch ..."]:
+        """Examples by row number. A nuisance is a function of (seed, step, place in the batch)."""
+        images = unpack(self.store[rows], self.packing, self.shape if self.nuisance is None else (1, *self.shape[1:]))
+        if self.nuisance is None:
+            return images
+        draws = rng.uniform(seed, purpose, step, len(rows), self.nuisance.n_draws)
+        return self.nuisance.apply(images, draws.to(images.device))
+
+    def factors(self, rows: Int[Tensor, "batch"]) -> Shaped[Tensor, "batch factor"]:
+        """The factors of rows in a world, or the labels of labelled data."""
+        if self.space is not None:
+            return self.space.values(rows)
+        if self.labels is not None:
+            return self.labels[rows]
+        raise ValueError("this data set has neither factors nor labels")
+
+
+def unpack(stored: Shaped[Tensor, "batch ..."], packing: Packing, shape: tuple[int, ...]) -> Float[Tensor, "batch ..."]:
+    """Stored examples as float32 images."""
+    if packing == "floats":
+        return stored.to(torch.float32)
+    if packing == "bytes":
+        return stored.to(torch.float32) / 255.0
+    return _bits_table(stored.device)[stored.long()].reshape(len(stored), *shape)
+
+
+def _bits_table(device: torch.device) -> Float[Tensor, "byte bit"]:
+    table = torch.arange(256, device=device)[:, None] >> torch.arange(7, -1, -1, device=device) & 1
+    return table.to(torch.float32)
+
+
+@dataclass(frozen=True)
+class Card:
+    """What `unweave worlds` shows: nothing here needs the data itself."""
+
+    title: str
+    shape: tuple[int, ...]
+    n_examples: int | None
+    space: FactorSpace | None
+    on_disk: bool
+    how_to_get: str
+    note: str = ""
+
+
+class World(ABC):
+    """A data set by description: a frozen dataclass whose fields are its options, and part of a run's identity."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def card(self) -> Card:
+        """Title, factors, size, whether the data is on this machine, and how to get it."""
+
+    @abstractmethod
+    def load(self) -> Data:
+        """The data, rendered, converted or memory-mapped; errors say what is missing and where to put it."""
+
+    def resolve(self) -> "World":
+        """This world with every automatic choice made, so that equal configs mean equal data."""
+        return self

@@ -1,0 +1,1 @@
+"""What several metrics compute first: checked arrays, bins, entropies and mutual information."""

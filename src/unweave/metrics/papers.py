@@ -1,0 +1,3 @@
+"""Where every metric comes from."""
+
+PAPERS: dict[str, str] = {}

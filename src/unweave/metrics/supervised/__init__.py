@@ -1,0 +1,1 @@
+"""Metrics of codes against the factors that generated the data."""

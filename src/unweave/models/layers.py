@@ -1,0 +1,68 @@
+"""The layers of every network. Images flow channels-last inside; weights keep PyTorch's shapes."""
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from unweave.shapes import Float, Tensor
+
+
+class Dense(nn.Module):
+    """A linear layer whose parameters are set by :func:`unweave.models.initialise.initialise`."""
+
+    def __init__(self, n_inputs: int, n_outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(n_outputs, n_inputs))
+        self.bias = nn.Parameter(torch.zeros(n_outputs))
+
+    def forward(self, x: Float[Tensor, "batch feature"]) -> Float[Tensor, "batch output"]:
+        return functional.linear(x, self.weight, self.bias)
+
+
+class Convolution(nn.Module):
+    """A convolution of stride 2 that halves height and width: kernel 4 with padding 1, or kernel 2 without."""
+
+    def __init__(self, n_inputs: int, n_outputs: int, kernel: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(n_outputs, n_inputs, kernel, kernel))
+        self.bias = nn.Parameter(torch.zeros(n_outputs))
+        self.padding = (kernel - 2) // 2
+
+    def forward(self, x: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch output h2 w2"]:
+        return functional.conv2d(x, self.weight, self.bias, stride=2, padding=self.padding)
+
+
+class Deconvolution(nn.Module):
+    """A transposed 4×4 convolution of stride 2 that doubles height and width."""
+
+    def __init__(self, n_inputs: int, n_outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(n_inputs, n_outputs, 4, 4))
+        self.bias = nn.Parameter(torch.zeros(n_outputs))
+
+    def forward(
+        self, x: Float[Tensor, "batch channel height width"]
+    ) -> Float[Tensor, "batch output h2 w2"]:
+        if self.weight.shape[1] == 1 and x.device.type == "cpu":
+            return _deconvolve_to_one(x, self.weight, self.bias)
+        return functional.conv_transpose2d(x, self.weight, self.bias, stride=2, padding=1)
+
+
+def _deconvolve_to_one(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    # To one channel, a matrix product and a fold beat the CPU's transposed convolution (docs/performance.md).
+    height, width = x.shape[2:]
+    pieces = x.flatten(2).transpose(1, 2) @ weight.flatten(1)
+    folded = functional.fold(pieces.transpose(1, 2), (2 * height, 2 * width), kernel_size=4, stride=2, padding=1)
+    return folded + bias.view(1, 1, 1, 1)
+
+
+def flatten(x: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch feature"]:
+    """Channels last, as the reference networks flatten; free for channels-last memory."""
+    return x.permute(0, 2, 3, 1).flatten(1)
+
+
+def unflatten(
+    x: Float[Tensor, "batch feature"], channels: int, height: int, width: int
+) -> Float[Tensor, "batch channel height width"]:
+    """The inverse of :func:`flatten`."""
+    return x.unflatten(1, (height, width, channels)).permute(0, 3, 1, 2)

@@ -1,0 +1,96 @@
+"""The convolutional network of Higgins et al. (2017), as used by the study of Locatello et al. (2019)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from unweave.models.layers import Convolution, Deconvolution, Dense, flatten, unflatten
+from unweave.models.networks.network import Network
+from unweave.shapes import Float, Tensor
+
+
+@dataclass(frozen=True)
+class Conv(Network):
+    """Strided convolutions and their mirror image. Images are padded to a size that halves evenly, and cropped back."""
+
+    name: ClassVar[str] = "conv"
+    channels: tuple[int, ...] = (32, 32, 64, 64)
+    kernels: tuple[int, ...] = (4, 4, 4, 4)
+    hidden: int = 256
+
+    def trunk(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
+        self._check(shape)
+        return ConvTrunk(shape, self.channels, self.kernels, self.hidden), self.hidden
+
+    def decoder(self, latents: int, shape: tuple[int, ...]) -> nn.Module:
+        self._check(shape)
+        return ConvDecoder(latents, shape, self.channels, self.hidden)
+
+    def _check(self, shape: tuple[int, ...]) -> None:
+        if len(shape) != 3:
+            raise ValueError(f"the conv network needs images (channel, height, width), given {shape}; try mlp")
+        if len(self.kernels) != len(self.channels) or not set(self.kernels) <= {2, 4}:
+            raise ValueError(f"network.kernels must be {len(self.channels)} numbers, each 2 or 4, not {self.kernels}")
+        if 2 ** (len(self.channels) + 1) > 2 * min(shape[1:]):
+            raise ValueError(f"images of {shape[1]}×{shape[2]} are too small for {len(self.channels)} convolutions")
+
+
+@dataclass(frozen=True)
+class ConvStudy(Conv):
+    """The same with 2×2 kernels in the two deeper layers: what disentanglement_lib and the thesis code really ran."""
+
+    name: ClassVar[str] = "conv_2x2"
+    kernels: tuple[int, ...] = (4, 4, 2, 2)
+
+
+class ConvTrunk(nn.Module):
+    def __init__(
+        self, shape: tuple[int, ...], channels: tuple[int, ...], kernels: tuple[int, ...], hidden: int
+    ) -> None:
+        super().__init__()
+        inputs = (shape[0], *channels[:-1])
+        self.convolutions = nn.ModuleList(map(Convolution, inputs, channels, kernels))
+        self.margin = _margins(shape, len(channels))
+        height, width = _coarse(shape, len(channels))
+        self.dense = Dense(channels[-1] * height * width, hidden)
+
+    def forward(self, x: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch feature"]:
+        x = functional.pad(x, self.margin) if any(self.margin) else x
+        for convolution in self.convolutions:
+            x = torch.relu(convolution(x))
+        return torch.relu(self.dense(flatten(x)))
+
+
+class ConvDecoder(nn.Module):
+    def __init__(self, latents: int, shape: tuple[int, ...], channels: tuple[int, ...], hidden: int) -> None:
+        super().__init__()
+        self.coarse = (channels[-1], *_coarse(shape, len(channels)))
+        self.crop = _margins(shape, len(channels))
+        self.dense = Dense(latents, hidden)
+        self.spread = Dense(hidden, self.coarse[0] * self.coarse[1] * self.coarse[2])
+        outputs = (*reversed(channels[:-1]), shape[0])
+        self.deconvolutions = nn.ModuleList(map(Deconvolution, reversed(channels), outputs))
+
+    def forward(self, code: Float[Tensor, "batch latent"]) -> Float[Tensor, "batch channel height width"]:
+        x = unflatten(torch.relu(self.spread(torch.relu(self.dense(code)))), *self.coarse)
+        for deconvolution in self.deconvolutions[:-1]:
+            x = torch.relu(deconvolution(x))
+        return self._cropped(self.deconvolutions[-1](x))
+
+    def _cropped(self, x: Tensor) -> Tensor:
+        left, right, top, bottom = self.crop
+        return x[..., top : x.shape[-2] - bottom, left : x.shape[-1] - right] if any(self.crop) else x
+
+
+def _coarse(shape: tuple[int, ...], n_halvings: int) -> tuple[int, int]:
+    """Height and width after all halvings, rounded up."""
+    return -(-shape[1] // 2**n_halvings), -(-shape[2] // 2**n_halvings)
+
+
+def _margins(shape: tuple[int, ...], n_halvings: int) -> tuple[int, int, int, int]:
+    """Left, right, top and bottom padding that makes a size halve evenly: 28 becomes 32."""
+    spare = [size * 2**n_halvings - given for size, given in zip(_coarse(shape, n_halvings), shape[1:])]
+    return spare[1] // 2, spare[1] - spare[1] // 2, spare[0] // 2, spare[0] - spare[0] // 2

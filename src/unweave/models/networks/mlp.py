@@ -1,0 +1,70 @@
+"""Fully connected networks, and the linear one that the theory is about."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import nn
+
+from unweave.models.layers import Dense
+from unweave.models.networks.network import Network
+from unweave.shapes import Float, Tensor
+
+Activation = Literal["relu", "tanh"]
+ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
+
+
+@dataclass(frozen=True)
+class MLP(Network):
+    """Hidden layers of given widths; the defaults are disentanglement_lib's."""
+
+    name: ClassVar[str] = "mlp"
+    encoder_widths: tuple[int, ...] = (1200, 1200)
+    decoder_widths: tuple[int, ...] = (1200, 1200, 1200)
+    encoder_activation: Activation = "relu"
+    decoder_activation: Activation = "tanh"
+
+    def trunk(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
+        n_inputs = math.prod(shape)
+        return Layers(n_inputs, self.encoder_widths, self.encoder_activation), (n_inputs, *self.encoder_widths)[-1]
+
+    def decoder(self, latents: int, shape: tuple[int, ...]) -> nn.Module:
+        return MLPDecoder(latents, shape, self.decoder_widths, self.decoder_activation)
+
+
+@dataclass(frozen=True)
+class Linear(Network):
+    """No hidden layer at all: mean, log-variance and reconstruction are affine maps."""
+
+    name: ClassVar[str] = "linear"
+
+    def trunk(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
+        return Layers(math.prod(shape), (), "relu"), math.prod(shape)
+
+    def decoder(self, latents: int, shape: tuple[int, ...]) -> nn.Module:
+        return MLPDecoder(latents, shape, (), "relu")
+
+
+class Layers(nn.Module):
+    def __init__(self, n_inputs: int, widths: tuple[int, ...], activation: Activation) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(map(Dense, (n_inputs, *widths[:-1]), widths))
+        self.activation = ACTIVATIONS[activation]
+
+    def forward(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch feature"]:
+        x = x.flatten(1)
+        for layer in self.layers:
+            x = self.activation(layer(x))
+        return x
+
+
+class MLPDecoder(nn.Module):
+    def __init__(self, latents: int, shape: tuple[int, ...], widths: tuple[int, ...], activation: Activation) -> None:
+        super().__init__()
+        self.hidden = Layers(latents, widths, activation)
+        self.output = Dense((latents, *widths)[-1], math.prod(shape))
+        self.shape = shape
+
+    def forward(self, code: Float[Tensor, "batch latent"]) -> Float[Tensor, "batch ..."]:
+        return self.output(self.hidden(code)).unflatten(1, self.shape)

@@ -1,0 +1,18 @@
+"""Autoencoder: reconstruction alone, without noise."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from unweave.models.objectives.objective import Context, Objective, Terms, total_kl
+from unweave.models.posteriors import Code, Deterministic, Posterior
+
+
+@dataclass(frozen=True)
+class AE(Objective):
+    """No regulariser, and a deterministic code."""
+
+    name: ClassVar[str] = "ae"
+    posterior: ClassVar[Posterior] = Deterministic()
+
+    def terms(self, code: Code, context: Context) -> Terms:
+        return {"regulariser": total_kl(code)}

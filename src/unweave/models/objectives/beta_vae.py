@@ -1,0 +1,39 @@
+"""VAE (Kingma & Welling, 2014), β-VAE (Higgins et al., 2017) and β-VAE with a full-covariance posterior."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from unweave.models.objectives.objective import Context, Objective, Terms, total_kl
+from unweave.models.posteriors import Code, FullCovariance, Posterior
+from unweave.shapes import Scalar
+
+
+@dataclass(frozen=True)
+class VAE(Objective):
+    """The evidence lower bound: reconstruction + KL."""
+
+    name: ClassVar[str] = "vae"
+
+    def terms(self, code: Code, context: Context) -> Terms:
+        kl = total_kl(code)
+        return {"regulariser": kl, "kl": kl}
+
+
+@dataclass(frozen=True)
+class BetaVAE(Objective):
+    """β KL: the larger β, the fewer latents are worth their price."""
+
+    name: ClassVar[str] = "beta_vae"
+    beta: Scalar = 4.0
+
+    def terms(self, code: Code, context: Context) -> Terms:
+        kl = total_kl(code)
+        return {"regulariser": self.beta * kl, "kl": kl}
+
+
+@dataclass(frozen=True)
+class BetaVAEFull(BetaVAE):
+    """β-VAE_Σ: without the diagonal posterior that makes latents line up with principal directions."""
+
+    name: ClassVar[str] = "beta_vae_full"
+    posterior: ClassVar[Posterior] = FullCovariance()

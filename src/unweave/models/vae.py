@@ -1,0 +1,70 @@
+"""The model: an encoder, a decoder, and the distributions that their outputs stand for."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from unweave.models.initialise import Scheme, initialise
+from unweave.models.layers import Dense
+from unweave.models.likelihoods import Bernoulli, Likelihood
+from unweave.models.networks import Conv, Network
+from unweave.models.posteriors import Code, Diagonal, Heads, Posterior
+from unweave.shapes import Float, Tensor
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Everything that fixes a model's structure."""
+
+    shape: tuple[int, ...]
+    latents: int = 10
+    network: Network = Conv()
+    posterior: Posterior = Diagonal()
+    likelihood: Likelihood = Bernoulli()
+
+
+class Encoder(nn.Module):
+    """A network's trunk with one linear head for every parameter of the posterior."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.trunk, n_features = architecture.network.trunk(architecture.shape)
+        sizes = architecture.posterior.heads(architecture.latents)
+        self.heads = nn.ModuleDict({name: Dense(n_features, size) for name, size in sizes.items()})
+
+    def forward(self, x: Float[Tensor, "batch ..."]) -> Heads:
+        features = self.trunk(x)
+        return {name: head(features) for name, head in self.heads.items()}
+
+
+class VAE(nn.Module):
+    """A variational autoencoder; deterministic autoencoders are its noiseless case."""
+
+    def __init__(self, architecture: Architecture, init: Scheme = "glorot", seed: int = 0) -> None:
+        super().__init__()
+        if architecture.latents < 1:
+            raise ValueError(f"a model needs at least one latent, given {architecture.latents}")
+        self.architecture = architecture
+        self.encoder = Encoder(architecture)
+        self.decoder = architecture.network.decoder(architecture.latents, architecture.shape)
+        self.log_noise = nn.Parameter(torch.zeros(())) if architecture.likelihood.learns_noise else None
+        initialise(self, init, seed)
+
+    def forward(self, x: Float[Tensor, "batch ..."], noise: Float[Tensor, "batch latent"]) -> tuple[Code, Tensor]:
+        """The code of a batch, and the loss of reconstructing each example from it."""
+        code = self.code(x, noise)
+        return code, self.architecture.likelihood.loss(x, self.decoder(code.sampled), self.log_noise)
+
+    def code(self, x: Float[Tensor, "batch ..."], noise: Float[Tensor, "batch latent"]) -> Code:
+        """Mean, variance, sample and KL of every latent."""
+        return self.architecture.posterior.code(self.encoder(x), noise)
+
+    def encode(self, x: Float[Tensor, "batch ..."]) -> Code:
+        """The code without noise: ``sampled`` is the mean."""
+        noise = torch.zeros(len(x), self.architecture.latents, dtype=x.dtype, device=x.device)
+        return self.code(x, noise)
+
+    def decode(self, code: Float[Tensor, "batch latent"]) -> Float[Tensor, "batch ..."]:
+        """The expected example for a code: images in [0, 1]."""
+        return self.architecture.likelihood.mean(self.decoder(code))
