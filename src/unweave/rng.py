@@ -37,7 +37,7 @@ class Purpose(IntEnum):
     ORDER = 13
 
 
-Place = int | Int[Tensor, "*any"]
+Place = int | Int[Tensor, "..."]
 
 
 def words(seed: Place, purpose: int, step: Place, rows: int, columns: int) -> Int[Tensor, "*key rows columns"]:
@@ -131,7 +131,7 @@ def split_rows(n_rows: int, share: float, seed: int) -> Bool[Tensor, "sample"]:
     return chosen
 
 
-def _place(value: Place, device: torch.device | None) -> Int[Tensor, "*any 1 1"]:
+def _place(value: Place, device: torch.device | None) -> Int[Tensor, "... 1 1"]:
     return torch.as_tensor(value, dtype=torch.int64, device=device)[..., None, None]
 
 

@@ -7,17 +7,16 @@ resolved config names its source.
 
 import warnings
 import zipfile
-import zlib
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, ClassVar, Literal, Self
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 import torch
 
 from unweave.data.factors import Factor, FactorSpace
-from unweave.data.files import Progress, Published, cached_array, data_folder, place_of, require, verify
+from unweave.data.files import Progress, Published, cached_array, data_folder, place_of, reading, require, verify
 from unweave.data.procedural.dsprites import N_BYTES, SIZES, render_grid
 from unweave.data.procedural.nuisances import Backdrop, Noise, Tint
 from unweave.data.world import Card, Data, Nuisance, World
@@ -68,7 +67,10 @@ class DSprites(World):
             raise ValueError(f"{_cache(source)} holds {bits.dtype} {bits.shape}, not dSprites. Delete it to rebuild.")
         return Data(torch.from_numpy(bits), shape=(1, 64, 64), packing="bits", space=SPACE)
 
-    def resolve(self) -> Self:
+    def files(self) -> tuple[Published, ...]:
+        return () if self.source == "rendered" else (PUBLISHED,)
+
+    def resolve(self) -> World:
         return replace(self, source=_resolved(self.source))
 
 
@@ -90,7 +92,7 @@ class _Variant(World):
         nuisance = self.nuisance()
         return replace(DSprites(self.source).load(progress), shape=(3, 64, 64), nuisance=nuisance)
 
-    def resolve(self) -> Self:
+    def resolve(self) -> World:
         return replace(self, source=_resolved(self.source))
 
 
@@ -132,28 +134,25 @@ class ScreamDSprites(_Variant):
         get = f"{card.how_to_get} The painting: put {SCREAM.address} at {place} (no checksum is known)."
         return replace(card, on_disk=card.on_disk and place.exists(), how_to_get=get)
 
+    def files(self) -> tuple[Published, ...]:
+        return (SCREAM,)
+
 
 def read_published(path: Path, progress: Progress | None = None) -> UInt8[np.ndarray, "sample byte"]:
     """The images of the published npz as bits, read block by block: whole they would take 3 GB of memory."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            with archive.open("latents_classes.npy") as file:
-                _check_order(path, file)
-            with archive.open("imgs.npy") as file:
-                return _pack(path, file, progress)
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as error:
-        raise ValueError(f"{path} is not the whole dSprites npz ({error}). Fetch {PUBLISHED.address} again.") from error
+    with reading(path, "the published dSprites npz"), zipfile.ZipFile(path) as archive:
+        with _member(archive, "latents_classes") as file:
+            _check_order(path, file)
+        with _member(archive, "imgs") as file:
+            return _pack(path, file, progress)
 
 
 def read_painting(path: Path) -> UInt8[Tensor, "3 high wide"]:
     """The painting at the size of the reference implementation: at most 350 × 274, its proportions kept."""
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
-    try:
-        with Image.open(path) as picture:
-            small = picture.convert("RGB")
-    except (UnidentifiedImageError, OSError) as error:
-        raise ValueError(f"{path} is not a whole picture ({error}). Put {SCREAM.address} there.") from error
+    with reading(path, "a picture"), Image.open(path) as picture:
+        small = picture.convert("RGB")
     small.thumbnail((350, 274))
     if min(small.size) <= 64:
         raise ValueError(
@@ -193,7 +192,11 @@ def _card(title: str, shape: tuple[int, ...], source: Source, *, cached: bool) -
     return Card(title, shape, SPACE.n_cells, SPACE, on_disk=on_disk, how_to_get=get[found], note=NOTES[found])
 
 
-def _check_order(path: Path, file: IO[bytes]) -> None:
+def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipExtFile:
+    return cast(zipfile.ZipExtFile, archive.open(f"{name}.npy"))
+
+
+def _check_order(path: Path, file: zipfile.ZipExtFile) -> None:
     """The published rows must be our rows: colour (constant), then our five factors, the last running fastest."""
     shape, dtype = _header(file)
     wanted = (SPACE.n_cells, 1 + len(SPACE.axes))
@@ -205,7 +208,7 @@ def _check_order(path: Path, file: IO[bytes]) -> None:
         raise ValueError(f"{path}: the images are not in the published order. Fetch {PUBLISHED.address} again.")
 
 
-def _pack(path: Path, file: IO[bytes], progress: Progress | None) -> UInt8[np.ndarray, "sample byte"]:
+def _pack(path: Path, file: zipfile.ZipExtFile, progress: Progress | None) -> UInt8[np.ndarray, "sample byte"]:
     shape, dtype = _header(file)
     if shape != (SPACE.n_cells, 64, 64) or dtype != np.uint8:
         raise ValueError(f"{path}: imgs is {dtype} {shape}, expected uint8 {(SPACE.n_cells, 64, 64)}")
@@ -221,7 +224,7 @@ def _pack(path: Path, file: IO[bytes], progress: Progress | None) -> UInt8[np.nd
     return bits
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+def _header(file: zipfile.ZipExtFile) -> tuple[tuple[int, ...], np.dtype]:
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     with warnings.catch_warnings():
@@ -233,7 +236,7 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
     return shape, dtype
 
 
-def _exactly(file: IO[bytes], n_bytes: int) -> bytes:
+def _exactly(file: zipfile.ZipExtFile, n_bytes: int) -> bytes:
     read = file.read(n_bytes)
     if len(read) != n_bytes:
         raise EOFError(f"{n_bytes - len(read)} bytes are missing")

@@ -3,9 +3,14 @@
 import hashlib
 import json
 import os
+import struct
+import tarfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -72,6 +77,19 @@ def cached_array(path: Path, build: Callable[[], np.ndarray], progress: Progress
     return open_cached(path, progress)
 
 
+def converted(
+    path: Path, shape: tuple[int, ...], fill: Callable[[np.ndarray], None], progress: Progress | None = None
+) -> np.ndarray:
+    """The bytes kept in ``path``, filled in place on the first call, so that more than the memory can be converted."""
+    if not path.exists():
+        write_atomically(path, lambda aside: _fill(aside, shape, fill))
+        _remember(path, digest(path, progress=progress))
+    array = open_cached(path, progress)
+    if array.shape != shape or array.dtype != np.uint8:
+        raise ValueError(f"{path} holds {array.dtype} {array.shape}, expected uint8 {shape}. Delete it to rebuild.")
+    return array
+
+
 def open_cached(path: Path, progress: Progress | None = None) -> np.ndarray:
     """Memory-map an array that :func:`cached_array` wrote, after checking it."""
     remembered = _remembered(path)
@@ -80,7 +98,9 @@ def open_cached(path: Path, progress: Progress | None = None) -> np.ndarray:
     if remembered and (touched or now.st_size <= TRUSTED_SIZE):
         found = digest(path, progress=progress)
         if found != remembered["sha256"]:
-            raise ValueError(f"{path} is damaged: its checksum is not the one it was written with. Delete it to rebuild.")
+            raise ValueError(
+                f"{path} is damaged: its checksum is not the one it was written with. Delete it to rebuild."
+            )
         _remember(path, found)
     return open_array(path)
 
@@ -94,14 +114,47 @@ def open_array(path: Path) -> np.ndarray:
         raise ValueError(f"{path} is not a whole .npy file ({error}). Delete it, or put a good copy there.") from error
 
 
+BROKEN: tuple[type[Exception], ...] = (
+    *(OSError, EOFError, KeyError, TypeError, IndexError, ValueError, SyntaxError, RuntimeError, OverflowError),
+    *(zlib.error, struct.error, zipfile.BadZipFile, zipfile.LargeZipFile, tarfile.TarError),
+)
+"""What the readers of other people's formats raise when a file is torn, foreign or damaged."""
+
+
+@contextmanager
+def reading(path: Path, what: str) -> Iterator[None]:
+    """Whatever goes wrong inside is an error that names the file and what it should have been."""
+    try:
+        yield
+    except BROKEN as error:
+        if isinstance(error, ValueError) and str(path) in str(error):
+            raise
+        reason = str(error) or type(error).__name__
+        raise ValueError(
+            f"{path} cannot be read as {what}: {reason}. It may be cut short or damaged: replace it by a good copy."
+        ) from error
+
+
+@contextmanager
+def open_npz(path: Path, what: str) -> Iterator[Mapping[str, np.ndarray]]:
+    """The named arrays of an npz file; nothing in it is ever unpickled."""
+    # numpy leaves a torn file open when it opens it by name
+    with reading(path, what), path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        yield arrays
+
+
 @dataclass(frozen=True)
 class Published:
-    """A file as its authors published it. ``checksum`` is ``"algorithm:hex"``; empty where none was ever published."""
+    """A file as its authors published it. ``checksum`` is ``"algorithm:hex"``; empty where none was ever published.
+
+    ``by_hand`` marks an address that is a page for people, or asks for a consent, and cannot be fetched by a program.
+    """
 
     file: str
     address: str
     checksum: str = ""
     n_bytes: int | None = None
+    by_hand: bool = False
 
 
 Presence = Literal["present", "absent"]
@@ -117,9 +170,18 @@ def require(world: str, published: Published) -> Path:
     path = place_of(world, published)
     if path.exists():
         return path
+    command = "" if published.by_hand else f", or run: unweave worlds get {world}"
     raise FileNotFoundError(
-        f"{world} needs {published.file}, which is not on this machine. Fetch {published.address} and put it at {path}"
-        f" ({published.checksum or 'no checksum was published'}), or run: unweave worlds get {world}"
+        f"{world} needs {published.file}, which is not on this machine. {how_to_get(world, (published,))}{command}"
+    )
+
+
+def how_to_get(world: str, files: tuple[Published, ...]) -> str:
+    """For every published file where it is fetched, where it is put, and its checksum."""
+    return "; ".join(
+        f"Fetch {file.file} from {file.address} and put it at {place_of(world, file)}"
+        f" ({file.checksum or 'no checksum was published'})"
+        for file in files
     )
 
 
@@ -127,6 +189,8 @@ def fetch(world: str, published: Published, progress: Progress | None = None) ->
     """Download a published file to its place and check it; a wrong checksum leaves nothing behind."""
     path = place_of(world, published)
     if not path.exists():
+        if published.by_hand:
+            raise ValueError(f"{published.file} has to be fetched by hand. {how_to_get(world, (published,))}")
         write_atomically(path, lambda aside: _download(published, aside, progress))
     return path
 
@@ -158,6 +222,12 @@ def _download(published: Published, aside: Path, progress: Progress | None) -> N
 def _save(path: Path, array: np.ndarray) -> None:
     with path.open("wb") as file:
         np.save(file, array, allow_pickle=False)
+
+
+def _fill(path: Path, shape: tuple[int, ...], fill: Callable[[np.ndarray], None]) -> None:
+    array = np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=shape)
+    fill(array)
+    array.flush()
 
 
 def _sidecar(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Synth-Lin and Synth-NonLin: a unit square in three and in six dimensions (Zietlow, 2024, section 3.3.1).
+"""Synth-Lin and Synth-NonLin: a unit square in three and in six dimensions (Zietlow, 2022, section 3.3.1).
 
 The labels are the two coordinates of the square, uniform on [0, 1] and continuous. Nothing is centred: the source maps
 the square as it is, and a decoder with a bias does not care.

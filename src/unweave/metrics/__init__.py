@@ -1,5 +1,218 @@
-"""Metrics: pure functions of arrays, one row each."""
+"""Metrics of representations: pure functions of arrays, and the one table that knows them all.
 
-from unweave.metrics.row import Metric
+Every function takes numpy arrays or torch tensors (which stay on their device) and returns a frozen dataclass: its
+``score``, and the matrices and per-factor values behind it as tensors. ``METRICS`` says of each what it needs, its
+range and direction, what it is invariant to, what chance gets, and which paper it is from.
 
-METRICS: dict[str, Metric] = {}
+Metrics that start from the same counts can share them::
+
+    known = information(codes, factors)
+    mig(known).score, modularity(known).score, dcimig(known).score
+"""
+
+import math
+
+from unweave.metrics.estimators.information import Information, information
+from unweave.metrics.papers import PAPERS
+from unweave.metrics.row import Invariance, Metric
+from unweave.metrics.supervised.dcimig import dcimig
+from unweave.metrics.supervised.infomec import infomec
+from unweave.metrics.supervised.irs import irs
+from unweave.metrics.supervised.jemmig import jemmig
+from unweave.metrics.supervised.mcc import mcc
+from unweave.metrics.supervised.mig import mig
+from unweave.metrics.supervised.mig_sup import mig_sup
+from unweave.metrics.supervised.modularity import modularity
+from unweave.metrics.unsupervised.averaged_mi import averaged_mi
+from unweave.metrics.unsupervised.effective_rank import effective_rank
+from unweave.metrics.unsupervised.total_correlation import total_correlation
+from unweave.metrics.unsupervised.udr import udr
+from unweave.metrics.unsupervised.wasserstein import wasserstein
+
+_ORDER: tuple[Invariance, ...] = ("sample order", "latent order", "factor order")
+_AFFINE: tuple[Invariance, ...] = ("latent sign", "latent scale", "latent shift")
+
+_ROWS: tuple[Metric, ...] = (
+    Metric(
+        mig,
+        name="mig",
+        needs="codes factors",
+        range=(0.0, 1.0),
+        higher_is_better=True,
+        invariant_to=(*_ORDER, *_AFFINE, "factor relabelling"),
+        at_chance="0 for a constant code; random codes a little more, as counting is biased upwards",
+        paper="chen2018isolating",
+        kind="supervised",
+        batched=True,
+        compact=True,
+    ),
+    Metric(
+        mig_sup,
+        name="mig_sup",
+        needs="codes factors",
+        range=(0.0, 1.0),
+        higher_is_better=True,
+        invariant_to=(*_ORDER, *_AFFINE, "factor relabelling"),
+        at_chance="0 for a constant code; random codes a little more, as counting is biased upwards",
+        paper="li2020progressive",
+        kind="supervised",
+        batched=True,
+    ),
+    Metric(
+        modularity,
+        name="modularity",
+        needs="codes factors",
+        range=(0.0, 1.0),
+        higher_is_better=True,
+        invariant_to=(*_ORDER, *_AFFINE, "factor relabelling"),
+        at_chance="0 for a constant code, but about 0.35 for random codes and more beside a factor of many values",
+        paper="ridgeway2018learning",
+        kind="supervised",
+        batched=True,
+    ),
+    Metric(
+        jemmig,
+        name="jemmig",
+        needs="codes factors",
+        range=(0.0, 1.0),
+        higher_is_better=True,
+        invariant_to=(*_ORDER, *_AFFINE, "factor relabelling"),
+        at_chance="log(bins) / (H(v) + log(bins)), about a half, for a constant code; near 0 for random codes",
+        paper="do2020theory",
+        kind="supervised",
+        batched=True,
+        compact=True,
+    ),
+    Metric(
+        dcimig,
+        name="dcimig",
+        needs="codes factors",
+        range=(0.0, 1.0),
+        higher_is_better=True,
+        invariant_to=(*_ORDER, *_AFFINE, "factor relabelling"),
+        at_chance="0 for a constant code; random codes a little more, as counting is biased upwards",
+        paper="sepliarskaia2019not",
+        kind="supervised",
+        batched=True,
+    ),
+    Metric(
+        infomec,
+        name="infomec",
+        needs="codes factors seed",
+        range=(0.0, 1.0),
+        higher_is_better=True,
+        invariant_to=(*_ORDER, "latent sign", "latent shift", "global scale", "factor relabelling"),
+        at_chance="0 for a constant code; random codes get small explicitness, but modularity and compactness from "
+        "the noise of their small informations",
+        paper="hsu2023disentanglement",
+        kind="supervised",
+        scores=("modularity", "explicitness", "compactness"),
+    ),
+    Metric(
+        irs,
+        name="irs",
+        needs="codes factors",
+        range=(-1.0, 1.0),
+        higher_is_better=True,
+        invariant_to=(*_ORDER, "latent sign", "latent shift", "global scale"),
+        at_chance="0 for a constant code; about 0 to 0.2 for random codes; below 0 only in tiny samples",
+        paper="suter2019robustly",
+        kind="supervised",
+        batched=True,
+    ),
+    Metric(
+        mcc,
+        name="mcc",
+        needs="codes factors",
+        range=(0.0, 1.0),
+        higher_is_better=True,
+        invariant_to=(*_ORDER, *_AFFINE),
+        at_chance="0 for a constant code; about 1/√samples for random codes, more with many latents to choose from",
+        paper="hyvarinen2016unsupervised",
+        kind="supervised",
+    ),
+    Metric(
+        total_correlation,
+        name="gaussian_total_correlation",
+        needs="codes",
+        range=(0.0, math.inf),
+        higher_is_better=False,
+        invariant_to=("sample order", "latent order", *_AFFINE),
+        at_chance="0 for independent or constant codes; infinite for linearly dependent ones",
+        paper="locatello2019challenging",
+        kind="unsupervised",
+        batched=True,
+    ),
+    Metric(
+        wasserstein,
+        name="gaussian_wasserstein_correlation",
+        needs="codes",
+        range=(0.0, math.inf),
+        higher_is_better=False,
+        invariant_to=("sample order", "latent order", "latent sign", "latent shift"),
+        at_chance="0 for independent or constant codes",
+        paper="locatello2019challenging",
+        kind="unsupervised",
+        scores=("score", "normalised"),
+        batched=True,
+    ),
+    Metric(
+        averaged_mi,
+        name="mutual_info_score",
+        needs="codes",
+        range=(0.0, math.inf),
+        higher_is_better=False,
+        invariant_to=("sample order", "latent order", *_AFFINE),
+        at_chance="0 for constant codes; about 180/samples nats for independent ones (20 bins)",
+        paper="locatello2019challenging",
+        kind="unsupervised",
+        batched=True,
+    ),
+    Metric(
+        effective_rank,
+        name="effective_rank",
+        needs="codes",
+        range=(0.0, math.inf),
+        higher_is_better=True,
+        invariant_to=("sample order", "latent order", "latent sign", "rotation", "global scale"),
+        at_chance="1 for a constant code, 0 for one of zeros; the number of latents for white noise",
+        paper="roy2007effective",
+        kind="unsupervised",
+        batched=True,
+    ),
+    Metric(
+        udr,
+        name="udr",
+        needs="models kl",
+        range=(0.0, 1.0),
+        higher_is_better=True,
+        invariant_to=("sample order", "latent order", *_AFFINE, "model order"),
+        at_chance="0 for constant codes, and by Lasso for unrelated models; small by Spearman for these",
+        paper="duan2020unsupervised",
+        kind="unsupervised",
+    ),
+)
+
+METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}
+"""Every metric, by the name it has in disentanglement_lib where it has one."""
+
+__all__ = [
+    "METRICS",
+    "PAPERS",
+    "Information",
+    "Metric",
+    "averaged_mi",
+    "dcimig",
+    "effective_rank",
+    "infomec",
+    "information",
+    "irs",
+    "jemmig",
+    "mcc",
+    "mig",
+    "mig_sup",
+    "modularity",
+    "total_correlation",
+    "udr",
+    "wasserstein",
+]

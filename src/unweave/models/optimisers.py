@@ -1,7 +1,8 @@
 """Optimisers over named tensors: the state is plain tensors, so that it can be stacked, saved and compared."""
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +10,7 @@ import torch
 from torch.optim.adagrad import adagrad
 from torch.optim.adam import adam
 
-from unweave.shapes import Scalar, Tensor
+from unweave.shapes import Bool, Float, Scalar, Shaped, Tensor
 
 Tensors = dict[str, Tensor]
 
@@ -26,6 +27,24 @@ class Optimiser(ABC):
     @abstractmethod
     def update(self, parameters: Mapping[str, Tensor], gradients: list[Tensor], state: Tensors) -> None:
         """One update of parameters and state; gradients come in the order of the parameters."""
+
+    def start_stack(self, parameters: Float[Tensor, "model size"]) -> Tensors:
+        """The state of a whole fleet before its first update."""
+        raise ValueError(f"the optimiser {self.name} has no stacked form, so it cannot train a fleet")
+
+    def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: "StackedUpdate") -> None:
+        """One update of every good model of a fleet, in place; the others keep every bit."""
+        raise ValueError(f"the optimiser {self.name} has no stacked form, so it cannot train a fleet")
+
+
+@dataclass(frozen=True)
+class StackedUpdate:
+    """What an update of a fleet is given. ``count`` is the number of this update, from 1."""
+
+    gradients: Float[Tensor, "model size"]
+    learning_rate: Float[Tensor, "model"]
+    count: Shaped[Tensor, ""]
+    good: Bool[Tensor, "model"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +81,26 @@ class Adam(Optimiser):
             maximize=False,
         )
 
+    def start_stack(self, parameters: Float[Tensor, "model size"]) -> Tensors:
+        return {"first": torch.zeros_like(parameters), "second": torch.zeros_like(parameters)}
+
+    def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: StackedUpdate) -> None:
+        gradients, count = given.gradients, given.count.to(torch.float64)
+        correction1 = (1.0 - self.beta1**count).to(torch.float32)
+        correction2 = (1.0 - self.beta2**count).sqrt().to(torch.float32)
+        if parameters.device.type == "cuda" and (fused := _fused_adam()):
+            rates = given.learning_rate / correction1
+            betas = (self.beta1, self.beta2, self.epsilon)
+            fused(parameters, gradients, state["first"], state["second"], rates, correction2, given.good, *betas)
+            return
+        # m ← β₁ m + (1 − β₁) g,  v ← β₂ v + (1 − β₂) g².  No fused multiply-add: its bits depend on the place.
+        first = (state["first"] * self.beta1).add_(gradients * (1.0 - self.beta1))
+        second = (state["second"] * self.beta2).add_((gradients * gradients).mul_(1.0 - self.beta2))
+        # θ ← θ − α / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε)
+        divisor = second.sqrt().div_(correction2).add_(self.epsilon)
+        moved = parameters - (first / divisor).mul_((given.learning_rate / correction1)[:, None])
+        _keep_good(given.good, {parameters: moved, state["first"]: first, state["second"]: second})
+
 
 @dataclass(frozen=True)
 class AdaGrad(Optimiser):
@@ -89,8 +128,33 @@ class AdaGrad(Optimiser):
             maximize=False,
         )
 
+    def start_stack(self, parameters: Float[Tensor, "model size"]) -> Tensors:
+        return {"sum": torch.zeros_like(parameters)}
+
+    def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: StackedUpdate) -> None:
+        # s ← s + g²,  θ ← θ − α g / (√s + ε)
+        total = state["sum"] + given.gradients * given.gradients
+        change = given.gradients / total.sqrt().add_(self.epsilon)
+        moved = parameters - change.mul_(given.learning_rate[:, None])
+        _keep_good(given.good, {parameters: moved, state["sum"]: total})
+
 
 OPTIMISERS: dict[str, type[Optimiser]] = {"adam": Adam, "adagrad": AdaGrad}
+
+
+@functools.cache
+def _fused_adam() -> Callable[..., None] | None:
+    try:
+        from unweave.models.kernels.adam import adam_stack
+    except ImportError:  # no Triton here
+        return None
+    return adam_stack
+
+
+def _keep_good(good: Bool[Tensor, "model"], changes: dict[Tensor, Tensor]) -> None:
+    everyone = good.device.type == "cpu" and bool(good.all())
+    for old, new in changes.items():
+        old.copy_(new if everyone else torch.where(good[:, None], new, old))
 
 
 def _counts(parameters: Mapping[str, Tensor]) -> Tensors:

@@ -27,7 +27,7 @@ class Resumed:
 
 def save_checkpoint(folder: RunFolder, learner: Learner, history: History, step: int) -> None:
     """Write the state before update ``step``; older checkpoints go once the new one is safe."""
-    metadata = {"step": str(step), "columns": json.dumps(history.columns)}
+    metadata = {"unweave": json.dumps({"step": step, "columns": history.columns})}
     content = to_bytes(learner_tensors(learner) | history.tensors(), metadata)
     folder.write(f"checkpoints/step-{step:09d}.safetensors", content)
     folder.remove(*folder.names("checkpoints/")[:-KEPT])
@@ -43,8 +43,9 @@ def load_checkpoint(folder: RunFolder, learner: Learner) -> Resumed | None:
             note = f"{error}; going on from the one before"
             continue
         _fill(learner_tensors(learner), tensors)
-        history = restored(json.loads(metadata["columns"]), tensors["history.steps"], tensors["history.values"])
-        return Resumed(int(metadata["step"]), history, note)
+        kept = json.loads(metadata["unweave"])
+        history = restored(kept["columns"], tensors["history.steps"], tensors["history.values"])
+        return Resumed(kept["step"], history, note)
     return Resumed(0, History(), note) if note else None
 
 

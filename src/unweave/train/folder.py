@@ -1,4 +1,4 @@
-"""A run's folder: files written aside and renamed, each with its checksum in ``SHA256SUMS`` (``sha256sum -c`` reads it).
+"""A run's folder: files written aside and renamed, each with its checksum in ``SHA256SUMS`` (as sha256sum writes it).
 
 A file counts once its line stands in the list. A file without a line was interrupted: it is ignored and written again.
 """

@@ -103,7 +103,8 @@ def _snapshot(run: RunFolder, learner: Learner, step: int) -> None:
 
 
 def _shape_note(learner: Learner) -> dict[str, str]:
-    return {"shape": ",".join(map(str, learner.model.architecture.shape)), "format": "pt"}
+    # one entry only: safetensors writes several in no fixed order, and equal runs are to be equal files
+    return {"shape": ",".join(map(str, learner.model.architecture.shape))}
 
 
 def _stop_if_bad(run: RunFolder, learner: Learner, history: History, step: int, terms: Terms) -> None:

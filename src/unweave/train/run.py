@@ -97,16 +97,25 @@ class Run:
         return Code(*(torch.cat([getattr(part, name) for part in parts]) for name in fields))
 
     @torch.no_grad()
+    def outputs(self, codes: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample ..."]:
+        """The decoder's raw outputs for codes: logits, for a Bernoulli likelihood."""
+        return torch.cat([self.model.decoder(part) for part in codes.split(256)])
+
     def decode(self, codes: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample ..."]:
         """What the model shows for given codes."""
-        return torch.cat([self.model.decode(part) for part in codes.split(256)])
+        return self.model.architecture.likelihood.mean(self.outputs(codes))
 
     def reconstruct(self, images: Float[Tensor, "sample ..."]) -> Float[Tensor, "sample ..."]:
         """Images through the mean code and back."""
         return self.decode(self.encode(images).mean)
 
     def traverse(
-        self, image: Float[Tensor, "..."] | None = None, *, latents: list[int] | None = None, n: int = 9, width: float = 2.5
+        self,
+        image: Float[Tensor, "..."] | None = None,
+        *,
+        latents: list[int] | None = None,
+        n: int = 9,
+        width: float = 2.5,
     ) -> Float[Tensor, "latent step ..."]:
         """One row a latent: the image's code with that latent moved from −width to width."""
         start = self.encode(self.images(1) if image is None else image[None]).mean[0]

@@ -52,9 +52,7 @@ def new_learner(experiment: Experiment, shape: tuple[int, ...], n_examples: int)
     )
 
 
-def losses(
-    objective: Objective, forward: Forward, batch: Batch, context: Context, warmup: int
-) -> tuple[Terms, Code]:
+def losses(objective: Objective, forward: Forward, batch: Batch, context: Context, warmup: int) -> tuple[Terms, Code]:
     """Every named term of the loss for one model and one batch, ``loss`` itself among them."""
     code, reconstructions = forward(batch.images, batch.noise)
     terms = objective.terms(code, context)

@@ -28,7 +28,7 @@ def render(factors: Int[np.ndarray, "sample factor"]) -> UInt8[np.ndarray, "samp
     _check(factors)
     images = np.empty((len(factors), N_BYTES), dtype=np.uint8)
     outlines, which = np.unique(factors[:, :3], axis=0, return_inverse=True)
-    for number, (shape, scale, orientation) in enumerate(outlines):
+    for number, (shape, scale, orientation) in enumerate(outlines.tolist()):
         here = np.flatnonzero(which.reshape(-1) == number)
         images[here] = all_positions(shape, scale, orientation)[factors[here, 3], factors[here, 4]]
     return images

@@ -35,8 +35,8 @@ class Noise(Nuisance):
     ) -> Float[Tensor, "batch 3 height width"]:
         bits = (draws * 2.0**24).to(torch.int32)
         levels = torch.stack((bits >> 16, (bits >> 8) & 255, bits & 255), dim=1)
-        noise = (levels.to(images.dtype) + 0.5) / 256.0
-        return (images + noise.view(len(images), 3, *images.shape[2:])).clamp(max=1.0)
+        noise = levels.to(images.dtype).add_(0.5).div_(256.0).view(len(images), 3, *images.shape[2:])
+        return noise.add_(images).clamp_(max=1.0)
 
 
 class Backdrop(Nuisance):
@@ -51,13 +51,14 @@ class Backdrop(Nuisance):
     def apply(
         self, images: Float[Tensor, "batch 1 height width"], draws: Float[Tensor, "batch 5"]
     ) -> Float[Tensor, "batch 3 height width"]:
-        picture = self._on(images.device)
-        rows = _places(draws[:, 0], picture.shape[1], images.shape[2])[:, :, None]
-        columns = _places(draws[:, 1], picture.shape[2], images.shape[3])[:, None, :]
-        patches = picture[:, rows, columns].movedim(0, 1)
+        # a view of all patches, [3, row, column, height, width]: nothing is copied but the chosen ones
+        windows = self._on(images.device).unfold(1, images.shape[2], 1).unfold(2, images.shape[3], 1)
+        rows, columns = _start(draws[:, 0], windows.shape[1]), _start(draws[:, 1], windows.shape[2])
+        patches = windows.movedim(0, 2)[rows, columns]
         # background = (patch + U(0,1)^3) / 2
-        background = (patches + draws[:, 2:, None, None]) / 2.0
-        return torch.where(images > 0.5, 1.0 - background, background)
+        background = patches.add_(draws[:, 2:, None, None]).div_(2.0)
+        # |sprite - background|: the background where the sprite is 0, its negative where it is 1
+        return (images - background).abs_()
 
     def _on(self, device: torch.device) -> Float[Tensor, "3 high wide"]:
         # copied to a device once, not once a batch
@@ -66,7 +67,6 @@ class Backdrop(Nuisance):
         return self._resident[device]
 
 
-def _places(draw: Float[Tensor, "batch"], size: int, length: int) -> Int[Tensor, "batch length"]:
-    """Random stretches of ``length`` in ``size`` places; as in the reference, the last start (size - length) never."""
-    start = (draw * (size - length)).long().clamp(max=size - length - 1)
-    return start[:, None] + torch.arange(length, device=draw.device)
+def _start(draw: Float[Tensor, "batch"], n_places: int) -> Int[Tensor, "batch"]:
+    """A random place; the last is never taken, as in the reference implementation."""
+    return (draw * (n_places - 1)).long().clamp(max=n_places - 2)

@@ -9,7 +9,8 @@ What is accepted everywhere:
 - constant latents, constant factors, a single latent, a single factor, fewer samples than latents: every metric
   documents what it answers.
 
-What is refused, with the array and the column named: NaN and infinity, no samples or no columns, unequal lengths.
+What is refused, with the array and the column named: NaN and infinity, numbers beyond 1e150, no samples or no
+columns, unequal lengths.
 """
 
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from unweave.shapes import Float, Int, Tensor
 
 Array = np.ndarray | Tensor
 """What users hand in."""
+
+Score = float | Tensor
+"""A number; with a leading model axis, one for every model."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ def as_codes(codes: Any, name: str = "codes", *, batched: bool = False) -> Float
         table = table.to(torch.float32 if half else torch.float64)
     _check_filled(table, name, "latent")
     _check_finite(table, name)
+    _check_size(table, name)
     return table
 
 
@@ -71,7 +76,14 @@ def as_numbers(factors: Any, name: str = "factors") -> Float[Tensor, "sample fac
         raise ValueError(f"{name} must be real numbers, not {table.dtype}")
     table = table.to(torch.float64)
     _check_finite(table, name)
+    _check_size(table, name)
     return table
+
+
+def as_categories(codes: Float[Tensor, "sample latent"]) -> Categories:
+    """Every distinct value of a column as a category of its own, for codes that are discrete by design."""
+    columns = [torch.unique(column, return_inverse=True) for column in codes.unbind(-1)]
+    return Categories(torch.stack([labels for _, labels in columns], dim=-1), tuple(len(seen) for seen, _ in columns))
 
 
 def as_codes_and_factors(
@@ -83,6 +95,11 @@ def as_codes_and_factors(
     return table, Categories(truth.values.to(table.device), truth.sizes)
 
 
+def as_score(value: Float[Tensor, "*model"]) -> Score:
+    """A float for one representation, a tensor for a fleet of them."""
+    return float(value) if value.ndim == 0 else value
+
+
 def check_lengths(left: Tensor, right: Tensor, names: tuple[str, str] = ("codes", "factors")) -> None:
     """Two tables describe the same samples, row by row."""
     if left.shape[-2] != right.shape[-2]:
@@ -91,7 +108,7 @@ def check_lengths(left: Tensor, right: Tensor, names: tuple[str, str] = ("codes"
         )
 
 
-def check_count(value: int, name: str, least: int = 1) -> None:
+def check_count(value: Any, name: str, least: int = 1) -> None:
     """A setting that counts something."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
@@ -132,6 +149,13 @@ def _check_finite(table: Tensor, name: str) -> None:
         return
     bad = ~torch.isfinite(table).flatten(0, -2).all(0)
     raise ValueError(f"{name} must be finite: column {int(bad.int().argmax())} holds NaN or infinity; drop those rows")
+
+
+def _check_size(table: Tensor, name: str) -> None:
+    least, most = torch.aminmax(table)
+    if max(-float(least), float(most)) > 1e150:
+        column = int((table.abs().flatten(0, -2).amax(0) > 1e150).int().argmax())
+        raise ValueError(f"{name} must stay below 1e150: the squares of column {column} would overflow; rescale it")
 
 
 def _check_integral(table: Tensor, name: str) -> None:

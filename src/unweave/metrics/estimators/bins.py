@@ -14,7 +14,7 @@ def discretise(codes: Float[Tensor, "*model sample latent"], n_bins: int = 20) -
     low, high = columns.amin(-1), columns.amax(-1)
     edges = _edges(low, high, n_bins)
     # a guess by division is at most one bin off; comparing with the edges on either side makes it np.digitize
-    share = (columns - low[..., None]) / (high - low).clamp(min=torch.finfo(columns.dtype).tiny)[..., None]
+    share = (columns - edges[..., :1]) / torch.where(high > low, high - low, 1.0)[..., None]
     guess = (share * n_bins).to(torch.int64).clamp_(max=n_bins - 1)
     guess += (columns >= edges.gather(-1, guess + 1)).to(torch.int64)
     guess -= (columns < edges.gather(-1, guess)).to(torch.int64)
@@ -31,6 +31,6 @@ def _edges(
     with np.errstate(over="ignore", invalid="ignore"):
         edges = np.linspace(least, most, n_bins + 1, axis=-1, dtype=least.dtype)
     if not np.isfinite(edges).all():
-        raise ValueError("codes must have a finite range: the largest minus the smallest value overflows; rescale them")
+        raise ValueError("codes must have a finite range: the largest less the smallest value overflows; rescale them")
     edges[..., -1] = np.inf
     return torch.from_numpy(np.ascontiguousarray(edges)).to(low.device)

@@ -5,13 +5,14 @@ The plug-in estimates are biased upwards: by about (bins − 1)(values − 1) / 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 
 from unweave.metrics.estimators.arrays import as_codes, as_codes_and_factors
 from unweave.metrics.estimators.bins import discretise
-from unweave.shapes import Float, Int, Tensor
+from unweave.shapes import Bool, Float, Int, Tensor
 
 LIMIT = 2**22
 """Entries of the largest table built at once (32 MiB each): what bounds memory however many samples and latents."""
@@ -25,6 +26,19 @@ class Information:
     joint_entropy: Float[Tensor, "*model latent factor"]
     code_entropy: Float[Tensor, "*model latent"]
     factor_entropy: Float[Tensor, "factor"]
+    factor_counts: Float[Tensor, "factor value"]
+    """How often every value of every factor occurs; rows are filled up with zeros."""
+    n_bins: int
+
+    @property
+    def varies(self) -> Bool[Tensor, "*model latent"]:
+        """Latents that are not constant: their smallest and largest value lie in the first and the last bin."""
+        return self.code_entropy > 0
+
+    @cached_property
+    def ceiling(self) -> Float[Tensor, "factor"]:
+        """What an ideal code, the factor's own rank, tells once it is in bins: H(v), less beyond n_bins values."""
+        return _entropy_of(torch.stack([_merge(counts, self.n_bins) for counts in self.factor_counts]))
 
 
 def information(codes: Any, factors: Any, n_bins: int = 20) -> Information:
@@ -35,10 +49,21 @@ def information(codes: Any, factors: Any, n_bins: int = 20) -> Information:
     right = _rows(truth.values)
     shape = (*table.shape[:-2], table.shape[-1])
     mutual = _pairwise(left, right, n_bins, max(truth.sizes)).reshape(*shape, len(truth.sizes))
-    code_entropy, factor_entropy = _entropies(left, n_bins).reshape(shape), _entropies(right, max(truth.sizes))
+    code_entropy = _entropy_of(_counts(left, n_bins)).reshape(shape)
+    counts = _counts(right, max(truth.sizes))
+    factor_entropy = _entropy_of(counts)
     # H(z, v) = H(z) + H(v) − I(z; v)
     joint = code_entropy[..., None] + factor_entropy - mutual
-    return Information(mutual, joint, code_entropy, factor_entropy)
+    return Information(mutual, joint, code_entropy, factor_entropy, counts, n_bins)
+
+
+def informed(codes: Any, factors: Any, n_bins: int) -> Information:
+    """The counts a metric starts from: computed here, or handed in so that several metrics share them."""
+    if isinstance(codes, Information):
+        return codes
+    if factors is None:
+        raise ValueError("factors must be given beside codes; only a ready Information stands alone")
+    return information(codes, factors, n_bins)
 
 
 def code_information(codes: Any, n_bins: int = 20) -> Float[Tensor, "*model latent latent"]:
@@ -58,10 +83,10 @@ def mutual_information(
 
 def entropy(labels: Int[Tensor, "sample column"]) -> Float[Tensor, "column"]:
     """Entropy of every column of labels (0, 1, 2 …)."""
-    return _entropies(_rows(labels), int(labels.max()) + 1)
+    return _entropy_of(_counts(_rows(labels), int(labels.max()) + 1))
 
 
-def _rows(table: Int[Tensor, "*model sample column"]) -> Int[Tensor, "column sample"]:
+def _rows(table: Int[Tensor, "*model sample column"]) -> Int[Tensor, "row sample"]:
     # models lie side by side: the factors are the same for all, so a fleet is one wide representation
     return table.transpose(-1, -2).reshape(-1, table.shape[-2])
 
@@ -80,33 +105,45 @@ def _pairwise(
 
 def _contingency(
     left: Int[Tensor, "left sample"], right: Int[Tensor, "right sample"], n_left: int, n_right: int
-) -> Int[Tensor, "left right n_left n_right"]:
+) -> Float[Tensor, "left right n_left n_right"]:
     """How often every pair of labels occurs together, for all pairs of columns by one bincount."""
     shape = (len(left), len(right), n_left, n_right)
     n_cells, n_pairs = n_left * n_right, len(left) * len(right)
-    # the cell of a pair is a sum of one part from each side, so that only their outer sum is as long as all pairs
-    left = left * n_right + torch.arange(len(left), device=left.device)[:, None] * (len(right) * n_cells)
-    right = right + torch.arange(len(right), device=left.device)[:, None] * n_cells
+    # the cell of a pair is a sum of one part from each side, so that only their outer sum is as long as all pairs;
+    # no table has more than LIMIT cells or one pair's, and half the width is half the time
+    narrow = torch.int32 if n_pairs * n_cells < 2**31 else torch.int64
+    left = (left * n_right + torch.arange(len(left), device=left.device)[:, None] * (len(right) * n_cells)).to(narrow)
+    right = (right + torch.arange(len(right), device=left.device)[:, None] * n_cells).to(narrow)
     counts = torch.zeros(n_pairs * n_cells, dtype=torch.int64, device=left.device)
     for some in _blocks(left.shape[1], LIMIT // n_pairs):
         cell = left[:, None, some] + right[None, :, some]
         counts += torch.bincount(cell.flatten(), minlength=len(counts))
-    return counts.view(shape)
+    return counts.view(shape).to(torch.float64)
 
 
-def _mutual(counts: Int[Tensor, "left right n_left n_right"], n_samples: int) -> Float[Tensor, "left right"]:
+def _mutual(counts: Float[Tensor, "left right n_left n_right"], n_samples: int) -> Float[Tensor, "left right"]:
     both = counts.sum(-1, keepdim=True) * counts.sum(-2, keepdim=True)
     # I = Σ n_ij/N log(n_ij N / n_i n_j): products of whole numbers, so independence gives 0 and not 1e-17
-    ratio = (counts * n_samples).to(torch.float64) / both.clamp_(min=1)
+    ratio = (counts * n_samples).div_(both.clamp_(min=1.0))
     return (torch.xlogy(counts, ratio).sum((-1, -2)) / n_samples).clamp_(min=0.0)
 
 
-def _entropies(labels: Int[Tensor, "column sample"], n_labels: int) -> Float[Tensor, "column"]:
+def _merge(counts: Float[Tensor, "value"], n_bins: int) -> Float[Tensor, "n_bins"]:
+    ranks = torch.arange(int((counts > 0).sum()), dtype=torch.float64, device=counts.device)
+    bins = discretise(ranks[:, None], n_bins)[:, 0]
+    return torch.zeros(n_bins, dtype=torch.float64, device=counts.device).index_add_(0, bins, counts[: len(ranks)])
+
+
+def _counts(labels: Int[Tensor, "column sample"], n_labels: int) -> Float[Tensor, "column n_labels"]:
     column = torch.arange(len(labels), device=labels.device)[:, None] * n_labels
     counts = torch.bincount((labels + column).flatten(), minlength=len(labels) * n_labels)
-    counts = counts.view(len(labels), n_labels).to(torch.float64)
-    n_samples = labels.shape[1]
-    return torch.xlogy(counts, n_samples / counts.clamp(min=1.0)).sum(-1) / n_samples
+    return counts.view(len(labels), n_labels).to(torch.float64)
+
+
+def _entropy_of(counts: Float[Tensor, "column label"]) -> Float[Tensor, "column"]:
+    n_samples = counts.sum(-1)
+    # H = Σ n_i/N log(N / n_i)
+    return torch.xlogy(counts, n_samples[:, None] / counts.clamp(min=1.0)).sum(-1) / n_samples
 
 
 def _blocks(length: int, size: int) -> Iterator[slice]:

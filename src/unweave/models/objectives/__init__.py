@@ -20,4 +20,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "dip_vae_ii": DIPVAEII,
 }
 
-__all__ = ["OBJECTIVES", "Context", "Objective", "Terms"]
+__all__ = [
+    "AE", "OBJECTIVES", "VAE", "AnnealedVAE", "BetaTCVAE", "BetaVAE", "BetaVAEFull", "Context", "DIPVAEI", "DIPVAEII",
+    "FactorVAE", "Objective", "Terms",
+]  # fmt: skip

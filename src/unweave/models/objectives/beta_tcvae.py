@@ -63,11 +63,12 @@ def log_densities(code: Code) -> Float[Tensor, "batch batch latent"]:
 def log_weights(batch: int, estimator: Estimator, n_examples: int) -> Float[Tensor, "batch batch"]:
     """log of how much posterior j counts in the estimate of q(z_i)."""
     if estimator == "batch":
-        return torch.zeros(batch, batch)
+        return torch.zeros(batch, batch, dtype=torch.float64)
     if estimator == "weighted":
-        return torch.full((batch, batch), -math.log(batch * n_examples))
+        return torch.full((batch, batch), -math.log(batch * n_examples), dtype=torch.float64)
     if n_examples < 2 or batch < 2:
         raise ValueError("stratified estimates need at least two examples in the data and in the batch")
     # the example's own posterior counts 1/N; the others share the remaining (N − 1)/N evenly
     others = (n_examples - 1) / (n_examples * (batch - 1))
-    return torch.full((batch, batch), math.log(others)).fill_diagonal_(-math.log(n_examples))
+    weights = torch.full((batch, batch), math.log(others), dtype=torch.float64)
+    return weights.fill_diagonal_(-math.log(n_examples))

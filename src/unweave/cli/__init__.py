@@ -1,0 +1,78 @@
+"""The command line: one module per command, imported only when it is called."""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from unweave.config import unknown
+
+COMMANDS = {
+    "demo": "see what it is about: train a small model and open its report (two minutes)",
+    "worlds": "list the data sets, or fetch one",
+    "train": "train a model",
+    "resume": "go on with an interrupted run",
+    "show": "what a run has learned: its latents, losses and files",
+    "report": "write a run's page and pictures",
+    "export": "write a trained model for others to load",
+    "measure": "score codes from anywhere against their factors",
+    "evaluate": "score a run and keep the scores with it",
+}
+"""Every command, the module of the same name in this folder, and what it is for."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; errors are one sentence, unless ``UNWEAVE_DEBUG`` is set."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(words)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get("UNWEAVE_DEBUG"):
+            raise
+        print(f"unweave: {_sentence(error)}", file=sys.stderr)
+        return 130 if type(error).__name__ == "Interrupted" else 2
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(_usage())
+        return 0
+    if words[0] == "--version":
+        import unweave
+
+        print(unweave.__version__)
+        return 0
+    name = words[0].replace("-", "_")
+    if name not in COMMANDS:
+        raise unknown("command", words[0], COMMANDS)
+    module = importlib.import_module(f"unweave.cli.{name}")
+    return int(module.run(words[1:]) or 0)
+
+
+def _usage() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {text}" for name, text in COMMANDS.items()]
+    return "\n".join(
+        [
+            "unweave trains, measures and explains variational autoencoders.",
+            "",
+            "usage: unweave COMMAND [options]",
+            "",
+            *lines,
+            "",
+            "New here? Type: unweave demo        About one command: unweave COMMAND --help",
+        ]
+    )
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno == 28:
+        return f"the disk is full ({error.filename or 'while writing'}). What was saved before is intact."
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return text if text else type(error).__name__

@@ -1,0 +1,192 @@
+"""Command-line options derived from dataclasses: every field is an option, every component brings its own.
+
+``--objective beta_tcvae`` chooses a component; ``--objective.beta 8`` sets one of its fields.
+"""
+
+import argparse
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from unweave.config import Tables, find, hints, to_plain, unknown
+
+WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+
+
+def add_fields(
+    parser: argparse.ArgumentParser, cls: type, argv: Sequence[str], tables: Tables, skip: Sequence[str] = ()
+) -> None:
+    """Add an option for every field of a dataclass, components unfolded as chosen in ``argv``."""
+    basic = parser.add_argument_group("settings")
+    for field in dataclasses.fields(cls):
+        kind = hints(cls)[field.name]
+        if field.name in skip:
+            continue
+        if kind in tables:
+            add_component(parser, field.name, kind, argv, tables, field)
+        elif dataclasses.is_dataclass(kind):
+            group = parser.add_argument_group(f"{field.name}: {field.metadata.get('help', '')}")
+            _add_plain(group, typing.cast(type, kind), f"{field.name}.")
+        else:
+            _add(basic, field.name, kind, field)
+
+
+def add_component(
+    parser: argparse.ArgumentParser,
+    place: str,
+    kind: type,
+    argv: Sequence[str],
+    tables: Tables,
+    field: "dataclasses.Field[Any] | None" = None,
+    chosen: str | None = None,
+) -> None:
+    """Add ``--place NAME`` and the options of the component that is chosen, or of the default one."""
+    table = tables[kind]
+    text = field.metadata.get("help", "") if field is not None else ""
+    group = parser.add_argument_group(f"{place}: {text}" if text else place)
+    default = "" if field is None or field.default is dataclasses.MISSING else typing.cast(Any, field.default).name
+    name = chosen or scan(argv, place) or default
+    if chosen is None:
+        names = ", ".join(table)
+        group.add_argument(
+            f"--{place}",
+            metavar="NAME",
+            default=argparse.SUPPRESS,
+            help=f"{names}, or module:Class (default {default})",
+        )
+    if name:
+        cls = find(kind.__name__.lower(), name.replace("-", "_") if ":" not in name else name, table)
+        _add_plain(group, cls, f"{place}.")
+
+
+def scan(argv: Sequence[str], place: str) -> str | None:
+    """The value that ``--place`` has on a command line, before it is parsed."""
+    for word, following in zip(argv, [*argv[1:], ""]):
+        if word == f"--{place}" and following:
+            return following
+        if word.startswith(f"--{place}="):
+            return word.partition("=")[2]
+    return None
+
+
+def collect(values: Mapping[str, Any], cls: type, tables: Tables, base: Mapping[str, Any]) -> dict[str, Any]:
+    """The given options as a plain config on top of ``base``; texts are read by the types of their fields."""
+    plain: dict[str, Any] = {key: dict(value) if isinstance(value, Mapping) else value for key, value in base.items()}
+    kinds = hints(cls)
+    for place in sorted((key for key in values if key.split(".")[0] in kinds), key=lambda key: "." in key):
+        head, _, tail = place.partition(".")
+        if not tail and kinds[head] in tables:
+            name = values[place] if ":" in values[place] else values[place].replace("-", "_")
+            plain[head] = plain[head] if _named(plain.get(head)) == name else {"name": name}
+        elif not tail:
+            plain[head] = read(kinds[head], values[place], place)
+        else:
+            plain[head] = _opened(plain.get(head), cls, head)
+            plain[head][tail] = read(_inner(kinds[head], plain[head], tables, tail), values[place], place)
+    return plain
+
+
+def read(kind: Any, text: str, place: str) -> Any:
+    """A value of a field's type from its text on the command line."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return _read_union(arguments, text, place)
+    if origin is tuple:
+        return [read(arguments[0], part.strip(), place) for part in text.split(",") if part.strip()]
+    if origin is typing.Literal:
+        if text not in arguments:
+            raise unknown(f"value of --{place}", text, arguments)
+        return text
+    if kind is bool:
+        if text.lower() not in ("true", "false", "yes", "no", "1", "0"):
+            raise ValueError(f"--{place} must be true or false, not {text!r}")
+        return text.lower() in ("true", "yes", "1")
+    try:
+        return kind(text.replace("_", "")) if kind is int else kind(text)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"--{place} must be {WORDS.get(kind, kind)}, not {text!r}") from error
+
+
+def with_dashes(argv: Sequence[str]) -> list[str]:
+    """The same words with ``-`` for ``_`` in option names, so that both spellings work."""
+    words = []
+    for word in argv:
+        name, equals, value = word.partition("=")
+        words.append((name.replace("_", "-") if name.startswith("--") else name) + equals + value)
+    return words
+
+
+def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
+    """Parse, and answer an unknown option with its nearest names."""
+    given, rest = parser.parse_known_args(with_dashes(argv))
+    if rest:
+        names = [s.lstrip("-") for action in parser._actions for s in action.option_strings if s.startswith("--")]
+        if rest[0].startswith("-"):
+            raise unknown("option", rest[0].partition("=")[0].lstrip("-"), names)
+        raise ValueError(f"unexpected {rest[0]!r}; see: {parser.prog} --help")
+    return given
+
+
+def _add_plain(group: Any, cls: type, prefix: str) -> None:
+    for field in dataclasses.fields(cls):
+        _add(group, prefix + field.name, hints(cls)[field.name], field)
+
+
+def _add(group: Any, place: str, kind: Any, field: "dataclasses.Field[Any]") -> None:
+    default = "" if field.default is dataclasses.MISSING else f"default {_shown(field.default)}"
+    text = field.metadata.get("help", "")
+    group.add_argument(
+        f"--{place.replace('_', '-')}",
+        dest=place,
+        metavar=_metavar(kind),
+        default=argparse.SUPPRESS,
+        help=f"{text} ({default})" if text and default else text or default or "required",
+    )
+
+
+def _metavar(kind: Any) -> str:
+    if typing.get_origin(kind) is typing.Literal:
+        return "|".join(map(str, typing.get_args(kind)))
+    if typing.get_origin(kind) is tuple:
+        return "N,N,…"
+    options = [option for option in (typing.get_args(kind) or (kind,)) if option is not type(None)]
+    return {int: "N", float: "X", bool: "true|false"}.get(options[0], "TEXT")
+
+
+def _shown(default: Any) -> str:
+    plain = to_plain(default)
+    return ",".join(map(str, plain)) or "none" if isinstance(plain, list) else str(plain) or "empty"
+
+
+def _read_union(kinds: tuple[Any, ...], text: str, place: str) -> Any:
+    if type(None) in kinds and text.lower() == "none":
+        return None
+    simple = [kind for kind in kinds if kind in WORDS or typing.get_origin(kind)]
+    for kind in simple[:-1]:
+        try:
+            return read(kind, text, place)
+        except ValueError:
+            continue
+    return read(simple[-1], text, place)
+
+
+def _named(plain: Any) -> str | None:
+    return plain.get("name") if isinstance(plain, Mapping) else plain
+
+
+def _opened(plain: Any, cls: type, head: str) -> dict[str, Any]:
+    if isinstance(plain, Mapping):
+        return dict(plain)
+    if isinstance(plain, str):
+        return {"name": plain}
+    default = next(field.default for field in dataclasses.fields(cls) if field.name == head)
+    return dict(to_plain(default))
+
+
+def _inner(kind: Any, plain: Mapping[str, Any], tables: Tables, tail: str) -> Any:
+    cls = find(kind.__name__.lower(), plain["name"], tables[kind]) if kind in tables else kind
+    if tail not in hints(cls):
+        raise unknown(f"option of {plain.get('name', cls.__name__)}", tail, hints(cls))
+    return hints(cls)[tail]

@@ -1,0 +1,98 @@
+"""unweave show: what a run has learned."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from unweave.cli.console import print_json, print_table, say
+from unweave.cli.options import parse
+from unweave.evaluate.describe import Description, describe, findings
+from unweave.metrics.polarised.types import RULES
+from unweave.train.experiment import experiment_to
+from unweave.train.run import Run
+
+
+def run(argv: Sequence[str]) -> None:
+    """Print a run's state, settings, latents and losses."""
+    parser = argparse.ArgumentParser("unweave show", description="What a run is and what it has learned.")
+    parser.add_argument("run", metavar="RUN", help="the run's folder")
+    parser.add_argument("--rule", default="variance", help=f"how latents are told apart: {', '.join(RULES)}")
+    parser.add_argument("--examples", type=int, default=2048, metavar="N", help="examples to look at (2048)")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+    given = parse(parser, argv)
+    shown = Run(given.run)
+    if shown.state != "done":
+        _unfinished(shown, given.json)
+        return
+    description = describe(shown, n=given.examples, rule=given.rule)
+    if given.json:
+        print_json(_plain(shown, description))
+        return
+    show_latents(shown, description)
+    names = ", ".join(shown.files.names())
+    say(f"files in {shown.path}: {names}")
+
+
+def show_latents(run: Run, description: Description) -> None:
+    """The table of latents, the losses, and what they mean in words."""
+    experiment = run.experiment
+    rows = [
+        (j, kind, kl, mean, spread, moved)
+        for j, (kind, kl, mean, spread, moved) in enumerate(
+            zip(
+                description.types,
+                description.kl.tolist(),
+                description.mean_variance.tolist(),
+                description.variance_of_variance.tolist(),
+                description.variance_of_mean.tolist(),
+            )
+        )
+    ]
+    rows.sort(key=lambda row: -row[2])
+    title = f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}, {experiment.steps:,} steps"
+    print_table(title, ("latent", "type", "KL (nats)", "mean σ²", "var σ²", "var μ"), rows)
+    total = description.kl.sum().item()
+    say(f"reconstruction loss {description.reconstruction:.2f} at the mean code, KL {total:.2f} nats")
+    space = experiment.world.card().space
+    for sentence in findings(description, len(space.factors) if space else None):
+        say(sentence)
+
+
+def _unfinished(run: Run, as_json: bool) -> None:
+    failure = run.files.read_json("failure.json") if run.state == "failed" else None
+    saved = [int(name.split("-")[-1].split(".")[0]) for name in run.files.names("checkpoints/")]
+    step = max(saved, default=0)
+    if as_json:
+        plain = {"folder": str(run.path), "state": run.state, "saved_step": step, "failure": failure}
+        print_json(plain | {"experiment": experiment_to(run.experiment)})
+        return
+    say(f"{run.path}: {run.state}, saved at step {step:,} of {run.experiment.n_updates:,}")
+    if failure:
+        say(f"it stopped at step {failure['step']}: {failure['term']} became {failure['value']}")
+    else:
+        say(f"go on with: unweave resume {run.path}")
+
+
+def _plain(run: Run, description: Description) -> dict[str, Any]:
+    latents = [
+        {"latent": j, "type": kind, "kl": kl, "mean_variance": mean, "variance_of_variance": spread, "variance_of_mean": m}
+        for j, (kind, kl, mean, spread, m) in enumerate(
+            zip(
+                description.types,
+                description.kl.tolist(),
+                description.mean_variance.tolist(),
+                description.variance_of_variance.tolist(),
+                description.variance_of_mean.tolist(),
+            )
+        )
+    ]
+    return {
+        "folder": str(run.path),
+        "state": run.state,
+        "id": run.experiment.id,
+        "experiment": experiment_to(run.experiment),
+        "examples": description.n_examples,
+        "reconstruction": description.reconstruction,
+        "latents": latents,
+        "files": run.files.names(),
+    }

@@ -1,0 +1,113 @@
+"""unweave train: one model from the command line."""
+
+import argparse
+import contextlib
+import json
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from unweave.cli.console import print_json, say
+from unweave.cli.options import add_component, add_fields, collect, parse
+from unweave.data import World
+from unweave.train.experiment import TABLES, Experiment, experiment_from, experiment_to
+from unweave.train.loop import Manner
+from unweave.train.loop import train as train_experiment
+from unweave.train.progress import progress
+from unweave.train.run import Run
+
+EXAMPLES = """examples:
+  unweave train micro --objective beta_vae --objective.beta 6 --latents 6 --steps 2000 --optimiser.learning-rate 2e-3
+  unweave train dsprites --objective factor_vae --network conv_2x2 --seed 3
+  unweave train images --world.path photos/ --world.size 64 --steps 20000
+  unweave train --config runs/x/config.json --seed 1
+
+The same command again goes on where it stopped, or returns at once."""
+
+
+def run(argv: Sequence[str]) -> None:
+    """Train, then say where the run is and what it uses."""
+    world = argv[0].replace("-", "_") if argv and not argv[0].startswith("-") else None
+    parser = _parser(argv, world)
+    given = vars(parse(parser, argv[1:] if world else argv))
+    base = json.loads(Path(given["config"]).read_text()) if given["config"] else {}
+    if world is None and "world" not in base:
+        raise ValueError("say what to learn from: unweave train WORLD; `unweave worlds` lists them")
+    given |= {"world": world} if world else {}
+    experiment = experiment_from(collect(given, Experiment, TABLES, base))
+    if given["print_config"]:
+        print_json(experiment_to(experiment.resolve()))
+        return
+    path = train_watched(experiment, given)
+    finished = Run(path)
+    if given["json"]:
+        print_json(
+            {"folder": str(path), "id": experiment.resolve().id, "loss": finished.history.column("loss")[-1].item()}
+        )
+    else:
+        say(f"done: {path}\nsee it with: unweave show {path}    or: unweave report {path}")
+
+
+def add_running_options(parser: argparse.ArgumentParser) -> None:
+    """Options that say how to run, and do not change the result."""
+    group = parser.add_argument_group("running")
+    group.add_argument(
+        "--save-every", type=float, default=30.0, metavar="SECONDS", help="time between checkpoints (30)"
+    )
+    group.add_argument("--tensorboard", action="store_true", help="also write TensorBoard scalars")
+    group.add_argument("--quiet", action="store_true", help="no progress bar")
+    group.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
+    """Train with progress, trackers and a clean stop on Ctrl-C."""
+    resolved = experiment.resolve()
+    folder = Path(given.get("folder") or Path("runs") / resolved.id)
+    with contextlib.ExitStack() as stack:
+        watchers = []
+        if not given["quiet"]:
+            watchers.append(stack.enter_context(progress(f"{resolved.objective.name} on {resolved.world.name}")))
+        if given["tensorboard"]:
+            from unweave.train.trackers import tensorboard
+
+            watchers.append(stack.enter_context(tensorboard(folder)))
+        stop = stack.enter_context(_stopping())
+        return train_experiment(resolved, folder, how=Manner(tuple(watchers), given["save_every"], stop))
+
+
+@contextlib.contextmanager
+def _stopping() -> Iterator[Callable[[], bool]]:
+    """The first Ctrl-C or SIGTERM asks for a checkpoint and an end; the second ends at once."""
+    asked: list[int] = []
+
+    def ask(number: int, frame: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _parser(argv: Sequence[str], world: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "unweave train",
+        usage="unweave train WORLD [options]",
+        description="Train one model on a world and keep everything about it in one folder.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--folder", help="where to keep the run (default: runs/ and its id)")
+    parser.add_argument("--config", metavar="FILE", help="start from the config.json of another run")
+    parser.add_argument("--print-config", action="store_true", help="print the whole config and stop")
+    add_running_options(parser)
+    if world is not None:
+        add_component(parser, "world", World, argv, TABLES, chosen=world)
+    add_fields(parser, Experiment, argv, TABLES, skip=("world",))
+    return parser

@@ -1,0 +1,97 @@
+"""unweave worlds: the data sets, what is on this machine, and how to get the rest."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from unweave.cli.console import print_json, print_table, say
+from unweave.cli.options import parse
+from unweave.config import from_plain
+from unweave.data import WORLDS, World
+from unweave.data.world import Card
+from unweave.train.experiment import TABLES
+
+
+def run(argv: Sequence[str]) -> None:
+    """List all worlds, describe one, or fetch one."""
+    parser = argparse.ArgumentParser("unweave worlds", description="List the data sets, describe one, or fetch one.")
+    parser.add_argument("name", nargs="*", metavar="NAME", help="describe this world; `get NAME` fetches its files")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+    given = parse(parser, argv)
+    if given.name[:1] == ["get"]:
+        for name in given.name[1:]:
+            _get(name)
+        return
+    cards = {name: described(name).card() for name in given.name or WORLDS}
+    if given.json:
+        print_json({name: _plain(card) for name, card in cards.items()})
+    elif given.name:
+        for name, card in cards.items():
+            _describe(name, card)
+    else:
+        _list(cards)
+
+
+def described(name: str) -> World:
+    """A world by name with its default options."""
+    plain: dict[str, Any] = {"name": name}
+    if name == "images":
+        plain["path"] = "."
+    world: World = from_plain(World, plain, TABLES, "world")
+    return world
+
+
+def _list(cards: dict[str, Card]) -> None:
+    rows = [
+        (name, _factors(card), _size(card), "×".join(map(str, card.shape)) or "any", "yes" if card.on_disk else "no")
+        for name, card in cards.items()
+    ]
+    print_table("worlds", ("name", "factors", "examples", "shape", "on disk"), rows)
+    say("More about one: unweave worlds NAME        Fetch one: unweave worlds get NAME")
+
+
+def _describe(name: str, card: Card) -> None:
+    say(f"{name}: {card.title}{f' ({card.note})' if card.note else ''}")
+    say(f"  examples  {_size(card)}, each {'×'.join(map(str, card.shape)) or 'as given'}")
+    if card.space is not None:
+        for factor in card.space.axes:
+            say(f"  factor    {factor.name}: {factor.size} values, {factor.kind}{', hidden' if factor.hidden else ''}")
+    say(f"  on disk   {'yes' if card.on_disk else 'no'}\n  to get it {card.how_to_get}")
+
+
+def _get(name: str) -> None:
+    world = described(name)
+    fetch = getattr(world, "fetch", None)
+    if fetch is None:
+        say(f"{name}: nothing to fetch. {world.card().how_to_get}")
+        return
+    from unweave.cli.download import shown
+
+    with shown() as progress:
+        fetch(progress)
+    say(f"{name}: on disk")
+
+
+def _factors(card: Card) -> str:
+    return ", ".join(f"{f.name} {f.size}" for f in card.space.factors) if card.space else "–"
+
+
+def _size(card: Card) -> str:
+    return f"{card.n_examples:,}" if card.n_examples is not None else "any"
+
+
+def _plain(card: Card) -> dict[str, Any]:
+    factors = (
+        [{"name": f.name, "size": f.size, "kind": f.kind, "hidden": f.hidden} for f in card.space.axes]
+        if card.space
+        else []
+    )
+    return {
+        "title": card.title,
+        "factors": factors,
+        "examples": card.n_examples,
+        "shape": list(card.shape),
+        "on_disk": card.on_disk,
+        "how_to_get": card.how_to_get,
+        "note": card.note,
+    }

@@ -1,0 +1,38 @@
+"""The worlds by name."""
+
+from unweave.data.cars3d import Cars3D
+from unweave.data.celeba import CelebA
+from unweave.data.dsprites import ColorDSprites, DSprites, NoisyDSprites, ScreamDSprites
+from unweave.data.images import Images
+from unweave.data.lpc_sprites import LPCSprites
+from unweave.data.micro import Micro
+from unweave.data.mnist import MNIST, FashionMNIST
+from unweave.data.mpi3d import MPI3D
+from unweave.data.shapes3d import Shapes3D, Shapes3DLike
+from unweave.data.smallnorb import SmallNORB
+from unweave.data.symsol import SymSol
+from unweave.data.synthetic import SynthLin, SynthNonLin
+from unweave.data.world import Data, World
+
+WORLDS: dict[str, type[World]] = {
+    "dsprites": DSprites,
+    "color_dsprites": ColorDSprites,
+    "noisy_dsprites": NoisyDSprites,
+    "scream_dsprites": ScreamDSprites,
+    "shapes3d": Shapes3D,
+    "shapes3d_like": Shapes3DLike,
+    "cars3d": Cars3D,
+    "smallnorb": SmallNORB,
+    "mpi3d": MPI3D,
+    "lpc_sprites": LPCSprites,
+    "micro": Micro,
+    "synth_lin": SynthLin,
+    "synth_nonlin": SynthNonLin,
+    "mnist": MNIST,
+    "fashion_mnist": FashionMNIST,
+    "celeba": CelebA,
+    "symsol": SymSol,
+    "images": Images,
+}
+
+__all__ = ["WORLDS", "Data", "World"]

@@ -1,0 +1,1 @@
+"""The polarised regime: which latents a model uses, and how."""

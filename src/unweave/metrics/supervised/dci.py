@@ -1,0 +1,101 @@
+"""Disentanglement, completeness, informativeness, DCI (Eastwood & Williams, 2018)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from unweave.metrics.supervised.split import split
+from unweave.metrics.supervised.trees import Fitted, fast_trees, sklearn_trees
+from unweave.shapes import Float, Tensor
+
+BACKENDS: dict[str, Callable[..., Fitted]] = {"fast": fast_trees, "sklearn": sklearn_trees}
+SMOOTHING = 1e-11
+
+
+@dataclass(frozen=True)
+class Dci:
+    """``score`` is the disentanglement. Informativeness is an accuracy, as disentanglement_lib reports it."""
+
+    score: float
+    disentanglement: float
+    completeness: float
+    informativeness: float
+    """Mean accuracy on the test rows."""
+    informativeness_train: float
+    importance: Float[Tensor, "latent factor"]
+    per_latent: Float[Tensor, "latent"]
+    """Disentanglement of each latent, before weighing."""
+    per_factor: Float[Tensor, "factor"]
+    """Completeness of each factor, before weighing."""
+    accuracy: Float[Tensor, "factor"]
+    accuracy_train: Float[Tensor, "factor"]
+    backend: str
+
+
+def dci(
+    codes: Any,
+    factors: Any,
+    test_codes: Any = None,
+    test_factors: Any = None,
+    *,
+    backend: str = "fast",
+    n_train: int | None = None,
+    n_test: int | None = None,
+    seed: int | None = None,
+) -> Dci:
+    """Whether each latent serves one factor (D), each factor one latent (C), and boosted trees predict it (I).
+
+    ``backend="sklearn"`` is the original protocol, minutes on 10,000 samples; ``"fast"`` grows the same trees with
+    fewer thresholds in seconds (:mod:`unweave.metrics.supervised.trees`). Rows are split as :func:`split` says.
+    A constant factor has no importance and weighs nothing; when nothing is important D and C are 0.
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"backend must be {' or '.join(BACKENDS)}, not {backend!r}")
+    parts = split(codes, factors, test_codes, test_factors, n_train=n_train, n_test=n_test, seed=seed)
+    learn = BACKENDS[backend]
+    fitted = [learn(parts.codes, labels, parts.test_codes) for labels in parts.factors.T]
+    importance = np.stack([model.importance for model in fitted], axis=1)
+    test = np.array([np.mean(model.test == truth) for model, truth in zip(fitted, parts.test_factors.T)])
+    train = np.array([np.mean(model.train == truth) for model, truth in zip(fitted, parts.factors.T)])
+    d, c = disentanglement(importance), completeness(importance)
+    return Dci(
+        score=d,
+        disentanglement=d,
+        completeness=c,
+        informativeness=float(test.mean()),
+        informativeness_train=float(train.mean()),
+        importance=torch.from_numpy(importance),
+        per_latent=torch.from_numpy(concentration(importance)),
+        per_factor=torch.from_numpy(concentration(importance.T)),
+        accuracy=torch.from_numpy(test),
+        accuracy_train=torch.from_numpy(train),
+        backend=backend,
+    )
+
+
+def disentanglement(importance: Float[np.ndarray, "latent factor"]) -> float:
+    """Σ_i ρ_i (1 − H_K(P_i)): how much of each latent's importance goes to one factor, weighed by its importance."""
+    importance = np.abs(np.asarray(importance, np.float64))
+    total = importance.sum()
+    if total == 0.0:
+        return 0.0
+    return float((concentration(importance) * importance.sum(1) / total).sum())
+
+
+def completeness(importance: Float[np.ndarray, "latent factor"]) -> float:
+    """Σ_j ρ_j (1 − H_D(P̃_j)): the same with latents and factors exchanged."""
+    return disentanglement(np.asarray(importance).T)
+
+
+def concentration(rows: Float[np.ndarray, "row column"]) -> Float[np.ndarray, "row"]:
+    """1 − entropy of each row's shares, to the base of their number. A row of one column is concentrated."""
+    rows = np.abs(np.asarray(rows, np.float64))
+    if rows.shape[1] == 1:
+        return (rows[:, 0] > 0).astype(np.float64)
+    shares = rows + SMOOTHING
+    shares /= shares.sum(1, keepdims=True)
+    # H_K(P) = −Σ_k P_k log_K P_k
+    return 1.0 + (shares * np.log(shares)).sum(1) / np.log(rows.shape[1])

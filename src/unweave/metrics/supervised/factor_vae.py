@@ -1,0 +1,156 @@
+"""The FactorVAE metric (Kim & Mnih, 2018), as ``factor_vae_score`` of disentanglement_lib."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from unweave.metrics.estimators.arrays import as_codes, as_codes_and_factors, check_count
+from unweave.metrics.supervised.interventions import Grouped, fixed_batches, grouped
+from unweave.shapes import Bool, Float, Int, Tensor
+
+PRUNE = ("study", "code", "relative")
+
+
+@dataclass(frozen=True)
+class FactorVae:
+    """``score`` is the test accuracy of the majority vote."""
+
+    score: float
+    train_accuracy: float
+    votes: Int[Tensor, "latent factor"]
+    """How often each latent varied least while each factor was held fixed, in the rows to fit on."""
+    active: Bool[Tensor, "latent"]
+    """The latents that may be voted for."""
+    n_active_latents: int
+    prune: str
+
+
+def factor_vae(
+    codes: Any,
+    factors: Any,
+    *,
+    n_train: int = 10_000,
+    n_test: int = 5_000,
+    n_variance: int = 10_000,
+    batch_size: int = 64,
+    prune: str = "study",
+    threshold: float = 0.05,
+    seed: int = 0,
+) -> FactorVae:
+    """How well the latent that varies least, for its own scale, tells which factor was held fixed.
+
+    Batches are drawn from the rows of the table; the global variance is that of ``n_variance`` rows. Which latents are
+    too still to vote is decided by ``prune``. ``"study"``: standard deviation below ``threshold``, 0.05 in the
+    published studies, which depends on the code's scale. ``"code"``: the original's own default, nothing is pruned; a
+    dead latent then gives 0/0, wins every vote and ruins the score. ``"relative"`` mends both: standard deviation
+    below ``threshold`` times the largest one. Factors that never vary are left out; 0 when no latent or no factor is
+    left.
+    """
+    counts = {"n_train": n_train, "n_test": n_test, "n_variance": n_variance, "batch_size": batch_size}
+    for name, count in counts.items():
+        check_count(count, name, 2 if name in ("n_variance", "batch_size") else 1)
+    tensor, truth = as_codes_and_factors(codes, factors)
+    table, labels = tensor.to("cpu", torch.float64).numpy(), truth.values.cpu().numpy()
+    groups, generator = grouped(labels), np.random.default_rng(seed)
+    rows = generator.permutation(len(table))[:n_variance]
+    variance = _variance(table[rows])
+    active = _active(variance, prune, threshold)
+    if len(groups.factors) == 0 or not active.any():
+        return _nothing(active, labels.shape[1], prune)
+    scaled = table[:, active], variance[active]
+    parts = [_drawn_votes(*scaled, groups, n, batch_size, generator, labels.shape[1]) for n in (n_train, n_test)]
+    return _majority(parts[0], parts[1], active, prune)
+
+
+def factor_vae_of_draws(
+    batches: Any,
+    fixed: Any,
+    reference: Any,
+    *,
+    n_train: int | None = None,
+    prune: str = "study",
+    threshold: float = 0.05,
+) -> FactorVae:
+    """The same from ready draws: codes batch × sample × latent, the factor fixed in each, and codes of anything.
+
+    The first ``n_train`` batches (two thirds unless told) are counted, the others tested.
+    """
+    table = torch.as_tensor(batches).detach().to("cpu", torch.float64).numpy()
+    labels = torch.as_tensor(fixed).cpu().numpy().astype(np.int64)
+    if table.ndim != 3 or labels.shape != table.shape[:1] or table.shape[1] < 2:
+        raise ValueError(f"batches must be batch × sample × latent and fixed batch, not {table.shape}, {labels.shape}")
+    n_train = round(len(labels) * 2 / 3) if n_train is None else n_train
+    if not 0 < n_train < len(labels):
+        raise ValueError(f"n_train must leave batches to count and to test of {len(labels)}, not {n_train}")
+    variance = _variance(as_codes(reference, "reference").to("cpu", torch.float64).numpy())
+    active = _active(variance, prune, threshold)
+    n_factors = int(labels.max()) + 1
+    if not active.any():
+        return _nothing(active, n_factors, prune)
+    winner = _stillest(table[:, :, active], variance[active])
+    shape = (int(active.sum()), n_factors)
+    parts = [_count(winner[part], labels[part], shape) for part in (slice(n_train), slice(n_train, None))]
+    return _majority(parts[0], parts[1], active, prune)
+
+
+def _active(variance: Float[np.ndarray, "latent"], prune: str, threshold: float) -> Bool[np.ndarray, "latent"]:
+    if prune not in PRUNE:
+        raise ValueError(f"prune must be one of {', '.join(PRUNE)}, not {prune!r}")
+    if threshold < 0:
+        raise ValueError(f"threshold must not be negative, given {threshold}")
+    deviation = np.sqrt(variance)
+    least = {"study": threshold, "code": 0.0, "relative": threshold * float(deviation.max())}[prune]
+    # exactly still latents are pruned at any threshold, except by the original's own rule
+    return deviation >= least if prune == "code" else (deviation >= least) & (variance > 0)
+
+
+def _variance(table: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "latent"]:
+    # a constant column may leave rounding dust
+    spread = np.ptp(table, axis=0) > 0
+    return np.where(spread, table.var(axis=0, ddof=1 if len(table) > 1 else 0), 0.0)
+
+
+def _drawn_votes(
+    table: Float[np.ndarray, "sample latent"],
+    variance: Float[np.ndarray, "latent"],
+    groups: Grouped,
+    n_batches: int,
+    batch_size: int,
+    generator: np.random.Generator,
+    n_factors: int,
+) -> Int[np.ndarray, "latent factor"]:
+    votes = np.zeros((table.shape[1], n_factors), np.int64)
+    for which, rows in fixed_batches(groups, n_batches, batch_size, generator):
+        votes += _count(_stillest(table[rows], variance), which, votes.shape)
+    return votes
+
+
+def _stillest(batches: np.ndarray, variance: Float[np.ndarray, "latent"]) -> Int[np.ndarray, "batch"]:
+    # argmin_j Var_batch[z_j] / Var[z_j]; numpy's argmin takes the first NaN, as the original's does
+    with np.errstate(invalid="ignore"):
+        return (batches.var(axis=1, ddof=1) / variance).argmin(1)
+
+
+def _count(
+    winner: Int[np.ndarray, "batch"], which: Int[np.ndarray, "batch"], shape: tuple[int, ...]
+) -> Int[np.ndarray, "latent factor"]:
+    return np.bincount(winner * shape[1] + which, minlength=shape[0] * shape[1]).reshape(shape)
+
+
+def _majority(train: np.ndarray, test: np.ndarray, active: np.ndarray, prune: str) -> FactorVae:
+    answer = train.argmax(1)
+    train_accuracy, accuracy = (
+        float(votes[np.arange(len(votes)), answer].sum() / votes.sum()) for votes in (train, test)
+    )
+    votes = np.zeros((len(active), train.shape[1]), np.int64)
+    votes[active] = train
+    return FactorVae(
+        accuracy, train_accuracy, torch.from_numpy(votes), torch.from_numpy(active), int(active.sum()), prune
+    )
+
+
+def _nothing(active: np.ndarray, n_factors: int, prune: str) -> FactorVae:
+    votes = torch.zeros((len(active), n_factors), dtype=torch.int64)
+    return FactorVae(0.0, 0.0, votes, torch.from_numpy(active), int(active.sum()), prune)

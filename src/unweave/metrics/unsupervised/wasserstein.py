@@ -1,0 +1,35 @@
+"""Gaussian Wasserstein correlation (Locatello et al., 2019)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from unweave.metrics.estimators.arrays import Score, as_codes, as_score
+from unweave.metrics.estimators.correlation import covariance
+from unweave.shapes import Float, Tensor
+
+
+@dataclass(frozen=True)
+class Wasserstein:
+    """``score`` is a squared distance in the units of the codes; ``normalised`` is its share of the total variance."""
+
+    score: Score
+    normalised: Score
+    covariance: Float[Tensor, "*model latent latent"]
+
+
+def wasserstein(codes: Any) -> Wasserstein:
+    """Squared 2-Wasserstein distance of a Gaussian with the codes' covariance from the product of its marginals.
+
+    Finite and real for every covariance, singular ones too; 0, also normalised, when nothing varies.
+    """
+    cov = covariance(as_codes(codes, batched=True))
+    variance = torch.diagonal(cov, dim1=-2, dim2=-1)
+    deviation = variance.sqrt()
+    # tr √(C D) = tr √(D^½ C D^½) for D = diag C: the second is symmetric, so its eigenvalues are real
+    eigenvalues = torch.linalg.eigvalsh(deviation[..., :, None] * cov * deviation[..., None, :])
+    total = variance.sum(-1)
+    # 2 tr C − 2 tr √(C D)
+    score = (2 * total - 2 * eigenvalues.clamp(min=0.0).sqrt().sum(-1)).clamp(min=0.0)
+    return Wasserstein(as_score(score), as_score(score / total.clamp(min=1e-300)), cov)

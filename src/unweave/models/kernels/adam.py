@@ -1,0 +1,43 @@
+"""Adam for a stack of models in one pass over parameters, gradients and state, in Triton."""
+
+# ruff: noqa: N803, N806
+import triton
+import triton.language as tl
+
+from unweave.shapes import Bool, Float, Tensor
+
+BLOCK = 2048
+
+
+def adam_stack(
+    parameters: Float[Tensor, "model size"], gradients: Float[Tensor, "model size"],
+    first: Float[Tensor, "model size"], second: Float[Tensor, "model size"],
+    rates: Float[Tensor, "model"], root: Float[Tensor, ""], good: Bool[Tensor, "model"],
+    beta1: float, beta2: float, epsilon: float,
+) -> None:  # fmt: skip
+    """One update in place: ``rates`` are α / (1 − β₁ᵗ), ``root`` is √(1 − β₂ᵗ); models that are not good stay."""
+    n_models, size = parameters.shape
+    tiles = triton.cdiv(size, BLOCK)
+    _adam[(n_models * tiles,)](
+        parameters, gradients, first, second, rates, root, good, size, tiles,
+        beta1, beta2, 1.0 - beta1, 1.0 - beta2, epsilon, BLOCK, num_warps=8,
+    )  # fmt: skip
+
+
+@triton.jit
+def _adam(
+    parameters, gradients, first, second, rates, root, good, size, tiles,
+    beta1, beta2, rest1, rest2, epsilon, BLOCK: tl.constexpr,
+):  # fmt: skip
+    model = (tl.program_id(0) // tiles).to(tl.int64)
+    column = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    inside = (column < size) & (tl.load(good + model) != 0)
+    place = model * size + column
+    slope = tl.load(gradients + place, mask=inside, other=0.0)
+    m = beta1 * tl.load(first + place, mask=inside, other=0.0) + rest1 * slope
+    v = beta2 * tl.load(second + place, mask=inside, other=0.0) + rest2 * slope * slope
+    tl.store(first + place, m, mask=inside)
+    tl.store(second + place, v, mask=inside)
+    # θ ← θ − α / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε)
+    change = tl.load(rates + model) * m / (tl.sqrt(v) / tl.load(root) + epsilon)
+    tl.store(parameters + place, tl.load(parameters + place, mask=inside, other=0.0) - change, mask=inside)

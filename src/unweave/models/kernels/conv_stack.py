@@ -1,0 +1,223 @@
+"""Stacks of convolutional VAEs on GPU kernels: encoder, decoder and Bernoulli loss for all models in one launch each.
+
+Only the networks are written out here. Posterior, objective and every other likelihood are the single-model code,
+mapped over the stack, and PyTorch differentiates them; the two meet at the encoder's heads and the sampled code.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+
+from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down, up
+from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
+from unweave.models.kernels.ends import PACKINGS, Frame, first_backward, first_forward, last_backward, last_forward
+from unweave.models.kernels.layout import Layout, layout_of
+from unweave.models.likelihoods import Bernoulli
+from unweave.models.networks.conv import ConvDecoder, ConvTrunk
+from unweave.models.posteriors import Code
+from unweave.models.vae import VAE
+from unweave.shapes import Float, Shaped, Tensor
+
+Judge = Callable[[Code, Float[Tensor, "model batch"]], Float[Tensor, ""]]
+
+
+@dataclass(frozen=True)
+class ConvStack:
+    """The engine: gradients of every model's loss. ``layout`` keeps weights as the kernels read them."""
+
+    template: VAE
+    layout: Layout
+    precision: Precision
+    convolutions: tuple[Join, ...]
+    trunk: Affine
+    heads: dict[str, Affine]
+    dense: Affine
+    spread: Affine
+    deconvolutions: tuple[Join, ...]
+    rows: dict[tuple[int, torch.device], Float[Tensor, "model size"]] = field(default_factory=dict)
+    name: str = "kernels"
+
+    @property
+    def reads_stored(self) -> bool:
+        """Bits and bytes go straight into the kernels; other likelihoods than Bernoulli's want numbers."""
+        return self._fused
+
+    def gradients(
+        self, parameters: Float[Tensor, "model size"], examples: Shaped[Tensor, "model batch ..."],
+        noise: Float[Tensor, "model batch latent"], judge: Judge,
+    ) -> tuple[Float[Tensor, "model size"], Code]:  # fmt: skip
+        """The gradient of every model's loss, and the codes it was computed from."""
+        weights, gradients = parameters.to(self.precision.stored), self._row(parameters)
+        layers, heads = self._encode(weights, examples)
+        heads = {name: head.requires_grad_() for name, head in heads.items()}
+        code = self._code(heads, noise)
+        kept, reconstructions, leaves = self._decode(weights, parameters, examples, code.sampled.detach())
+        total = judge(code, reconstructions)
+        slopes = _slopes(total, [*heads.values(), *leaves.values()], retain=True)
+        by_heads, by_leaves = slopes[: len(heads)], dict(zip(leaves, slopes[len(heads) :]))
+        by_sampled = self._decode_backward(weights, kept, by_leaves, gradients)
+        more = _slopes(code.sampled, list(heads.values()), by_sampled)
+        by_heads = [slope + other for slope, other in zip(by_heads, more)]
+        self._encode_backward(weights, examples, layers, dict(zip(heads, by_heads)), gradients)
+        return gradients, Code(*(part.detach() for part in (code.mean, code.log_variance, code.sampled, code.kl)))
+
+    @torch.no_grad()
+    def code(
+        self, parameters: Float[Tensor, "model size"], examples: Shaped[Tensor, "model batch ..."],
+        noise: Float[Tensor, "model batch latent"],
+    ) -> Code:  # fmt: skip
+        """The codes of some models (rows of the stack) for a batch each."""
+        _, heads = self._encode(parameters.to(self.precision.stored), examples)
+        return self._code(heads, noise)
+
+    def _code(self, heads: dict[str, Tensor], noise: Tensor) -> Code:
+        def one(heads: dict[str, Tensor], noise: Tensor) -> tuple[Tensor, ...]:
+            code = self.template.architecture.posterior.code(heads, noise)
+            return code.mean, code.log_variance, code.sampled, code.kl
+
+        return Code(*torch.vmap(one)(heads, noise))
+
+    def _encode(self, weights: Tensor, examples: Tensor) -> tuple[list[Tensor], dict[str, Tensor]]:
+        stored, product = self.precision.stored, self.precision.product
+        first, *rest = self.convolutions
+        layers = [first_forward(first, self._frame(examples), examples, weights, stored, product)]
+        for join in rest:
+            layers.append(down(join, layers[-1], weights, product, activate=True))
+        features = dense_forward(self.trunk, layers[-1].flatten(2), weights, product, activate=True, dtype=stored)
+        heads = {
+            name: dense_forward(head, features, weights, product, activate=False, dtype=torch.float32)
+            for name, head in self.heads.items()
+        }
+        return [*layers, features], heads
+
+    def _encode_backward(
+        self, weights: Tensor, examples: Tensor, layers: list[Tensor], slopes: dict[str, Tensor], gradients: Tensor
+    ) -> None:
+        stored, product = self.precision.stored, self.precision.product
+        *images, features = layers
+        so_far, last = None, list(self.heads)[-1]
+        for name, head in self.heads.items():
+            slope = slopes[name].to(stored)
+            dense_weight_gradient(head, slope, features, gradients, product)
+            dtype, like = (stored, features) if name == last else (torch.float32, None)
+            so_far = dense_input_gradient(head, slope, weights, product, dtype=dtype, like=like, add=so_far)
+        assert so_far is not None
+        flat = images[-1].flatten(2)
+        dense_weight_gradient(self.trunk, so_far, flat, gradients, product)
+        slope = dense_input_gradient(self.trunk, so_far, weights, product, dtype=stored, like=flat).view_as(images[-1])
+        for join, image in zip(reversed(self.convolutions[1:]), reversed(images[:-1])):
+            correlate(join, image, slope, gradients, product, bias="small")
+            slope = up(join, slope, weights, product, like=image)
+        first_backward(self.convolutions[0], self._frame(examples), examples, slope, gradients, product)
+
+    def _decode(
+        self, weights: Tensor, parameters: Tensor, examples: Tensor, sampled: Tensor
+    ) -> tuple[list[Tensor], Tensor, dict[str, Tensor]]:
+        """Kept activations, the reconstruction losses, and the leaves by which those are differentiated."""
+        stored, product = self.precision.stored, self.precision.product
+        code = sampled.to(stored)
+        hidden = dense_forward(self.dense, code, weights, product, activate=True, dtype=stored)
+        wide = dense_forward(self.spread, hidden, weights, product, activate=True, dtype=stored)
+        first = self.deconvolutions[0]
+        images = [wide.unflatten(2, (first.height, first.width, first.n_small))]
+        *inner, last = self.deconvolutions
+        for join in inner:
+            images.append(up(join, images[-1], weights, product, activate=True))
+        fused = self._fused
+        loss, pixels = last_forward(last, self._frame(examples), examples if fused else None, images[-1], weights, product)
+        kept = [code, hidden, *images, pixels]
+        if fused:
+            return kept, loss.requires_grad_(), {"loss": loss}
+        return kept, *self._likelihood(parameters, examples, pixels.requires_grad_())
+
+    def _likelihood(
+        self, parameters: Tensor, examples: Tensor, pixels: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        frame, likelihood = self._frame(examples), self.template.architecture.likelihood
+        leaves = {"pixels": pixels}
+        cropped = pixels[:, :, frame.top : frame.top + frame.height, frame.left : frame.left + frame.width]
+        if likelihood.learns_noise:
+            leaves["log_noise"] = self.layout.views(parameters)["log_noise"].detach().requires_grad_()
+        losses = torch.vmap(likelihood.loss)(examples, cropped.permute(0, 1, 4, 2, 3), leaves.get("log_noise"))
+        return losses, leaves
+
+    def _decode_backward(
+        self, weights: Tensor, kept: list[Tensor], slopes: dict[str, Tensor], gradients: Tensor
+    ) -> Tensor:
+        stored, product = self.precision.stored, self.precision.product
+        code, hidden, *images, pixels = kept
+        *inner, last = self.deconvolutions
+        if "log_noise" in slopes:
+            self.layout.views(gradients)["log_noise"].copy_(slopes["log_noise"])
+        pixels = slopes["pixels"].to(stored) if "pixels" in slopes else pixels
+        frame = Frame(0, last.n_big, 0, 0, 0, 0)
+        slope = last_backward(last, frame, pixels, slopes.get("loss"), images[-1], weights, gradients, product)
+        for join, image in zip(reversed(inner), reversed(images[:-1])):
+            correlate(join, slope, image, gradients, product, bias="big")
+            slope = down(join, slope, weights, product, like=image)
+        flat = slope.flatten(2)
+        dense_weight_gradient(self.spread, flat, hidden, gradients, product)
+        flat = dense_input_gradient(self.spread, flat, weights, product, dtype=stored, like=hidden)
+        dense_weight_gradient(self.dense, flat, code, gradients, product)
+        return dense_input_gradient(self.dense, flat, weights, product, dtype=torch.float32)
+
+    @property
+    def _fused(self) -> bool:
+        likelihood = self.template.architecture.likelihood
+        return isinstance(likelihood, Bernoulli) and likelihood == Bernoulli()
+
+    def _frame(self, examples: Tensor) -> Frame:
+        trunk, shape = self.template.encoder.trunk, self.template.architecture.shape
+        assert isinstance(trunk, ConvTrunk)
+        left, _, top, _ = trunk.margin
+        packing = "floats" if examples.is_floating_point() else ("bits" if examples.dim() == 3 else "bytes")
+        return Frame(PACKINGS[packing], shape[0], shape[1], shape[2], top, left)
+
+    def _row(self, parameters: Tensor) -> Tensor:
+        """Where gradients are written: kept between steps, so that the padding between parameters stays 0."""
+        key = (len(parameters), parameters.device)
+        if key not in self.rows:
+            self.rows[key] = torch.zeros_like(parameters)
+        return self.rows[key]
+
+
+def conv_stack(template: VAE, precision: str) -> ConvStack:
+    """The engine for models of this structure; ValueError says what the kernels do not cover."""
+    trunk, decoder = template.encoder.trunk, template.decoder
+    if not isinstance(trunk, ConvTrunk) or not isinstance(decoder, ConvDecoder):
+        raise ValueError("the kernels are for the convolutional networks")
+    inner = [convolution.weight.shape[0] for convolution in trunk.convolutions]
+    if template.architecture.shape[0] > 4 or any(n < 16 or n > 128 or n & (n - 1) for n in inner):
+        raise ValueError("the kernels need at most 4 image channels, and inner channels of 16, 32, 64 or 128")
+    layout = layout_of(template, kernels=True)
+    heights, n_layers = decoder.coarse[1:], len(inner)
+    sizes = [(heights[0] << (n_layers - 1 - i), heights[1] << (n_layers - 1 - i)) for i in range(n_layers)]
+    return ConvStack(
+        template,
+        layout,
+        PRECISIONS[precision],
+        tuple(_join(layout, f"encoder.trunk.convolutions.{i}", size) for i, size in enumerate(sizes)),
+        _affine(layout, "encoder.trunk.dense"),
+        {name: _affine(layout, f"encoder.heads.{name}") for name in template.encoder.heads},
+        _affine(layout, "decoder.dense"),
+        _affine(layout, "decoder.spread"),
+        tuple(_join(layout, f"decoder.deconvolutions.{i}", size) for i, size in enumerate(reversed(sizes))),
+    )
+
+
+def _join(layout: Layout, name: str, size: tuple[int, int]) -> Join:
+    small, big, kernel, _ = layout.shapes[layout.names.index(f"{name}.weight")]
+    return Join(*size, big, small, kernel, layout.offsets[f"{name}.weight"], layout.offsets[f"{name}.bias"])
+
+
+def _affine(layout: Layout, name: str) -> Affine:
+    n_outputs, n_inputs = layout.shapes[layout.names.index(f"{name}.weight")]
+    return Affine(n_inputs, n_outputs, layout.offsets[f"{name}.weight"], layout.offsets[f"{name}.bias"])
+
+
+def _slopes(of: Tensor, by: list[Tensor], weight: Tensor | None = None, *, retain: bool = False) -> list[Tensor]:
+    if not of.requires_grad:
+        return [torch.zeros_like(leaf) for leaf in by]
+    found = torch.autograd.grad(of, by, weight, retain_graph=retain, allow_unused=True)
+    return [torch.zeros_like(leaf) if slope is None else slope for leaf, slope in zip(by, found)]

@@ -1,0 +1,71 @@
+"""The report of a run: one self-contained page and its pictures, written into the run's folder."""
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from unweave.evaluate.describe import Description, describe, findings
+from unweave.plots.run_report import Codes, LatentTable, Pictures, RunReport, TrainingCurves, run_report
+from unweave.train.experiment import experiment_to
+from unweave.train.run import Run
+from unweave.train.step import LATENT_STATISTICS
+
+N_FRAMES, WIDTH, N_PICTURES, N_SAMPLES = 21, 2.5, 10, 1000
+
+
+def write_report(run: Run, description: Description | None = None) -> Path:
+    """Write ``report.html`` and ``figures/*.png``; the page's path is returned."""
+    made = make_report(run, description or describe(run))
+    for name, content in made.pictures.items():
+        run.files.write(f"figures/{name}", content)
+    return run.files.write("report.html", made.html)
+
+
+def make_report(run: Run, description: Description) -> RunReport:
+    """The page of a run and its pictures, not yet written."""
+    environment = run.files.read_json("environment.json")
+    space = run.experiment.world.card().space
+    experiment = run.experiment
+    return run_report(
+        title=f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}",
+        experiment=experiment_to(experiment),
+        latent_table=LatentTable(
+            description.types,
+            description.kl.numpy(),
+            description.mean_variance.numpy(),
+            description.variance_of_variance.numpy(),
+            description.variance_of_mean.numpy(),
+        ),
+        curves=_curves(run),
+        shown=_pictures(run) if len(run.data.shape) == 3 else None,
+        codes=Codes(description.code.mean[:N_SAMPLES].numpy(), description.code.sampled[:N_SAMPLES].numpy()),
+        findings=findings(description, len(space.factors) if space else None),
+        summary={"steps": experiment.steps, "latents": experiment.latents, "examples looked at": description.n_examples},
+        environment={name: value for name, value in environment.items() if name != "command"},
+        command=shlex.join(environment["command"]),
+    )
+
+
+def _curves(run: Run) -> TrainingCurves:
+    history = run.history
+    terms = [name for name in history.columns if name.rpartition("_")[0] not in LATENT_STATISTICS]
+    return TrainingCurves(
+        np.array(history.steps),
+        {name: history.column(name).numpy() for name in terms},
+        history.latent("kl").numpy(),
+    )
+
+
+def _pictures(run: Run) -> Pictures:
+    originals = run.images(N_PICTURES)
+    frames = run.traverse(_middling(run), n=N_FRAMES, width=WIDTH)
+    values = np.linspace(-WIDTH, WIDTH, N_FRAMES)
+    return Pictures(frames.numpy(), values, originals.numpy(), run.reconstruct(originals).numpy())
+
+
+def _middling(run: Run) -> torch.Tensor:
+    """The example whose code is nearest the middle, where traversals have room to both sides."""
+    images = run.images(256)
+    return images[run.encode(images).mean.square().sum(1).argmin()]

@@ -1,0 +1,66 @@
+"""The portable engine of a fleet: PyTorch's own layers, mapped over the model axis. Runs wherever PyTorch does."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch.func import functional_call
+
+from unweave.models import VAE
+from unweave.models.kernels.layout import Layout, layout_of
+from unweave.models.posteriors import Code
+from unweave.shapes import Float, Tensor
+
+Judge = Callable[[Code, Float[Tensor, "model batch"]], Float[Tensor, ""]]
+"""From the codes and reconstruction losses of all models to the sum of their losses."""
+
+
+@dataclass(frozen=True)
+class Portable:
+    """Gradients by automatic differentiation of the mapped model. ``template`` lends its structure, not its weights."""
+
+    template: VAE
+    layout: Layout
+    name: str = "portable"
+    reads_stored: bool = False
+
+    def gradients(
+        self,
+        parameters: Float[Tensor, "model size"],
+        examples: Float[Tensor, "model batch ..."],
+        noise: Float[Tensor, "model batch latent"],
+        judge: Judge,
+    ) -> tuple[Float[Tensor, "model size"], Code]:
+        """The gradient of every model's loss, and the codes it was computed from."""
+        leaves = {name: view.detach().requires_grad_() for name, view in self.layout.views(parameters).items()}
+        *fields, reconstructions = torch.vmap(self._forward)(leaves, examples, noise)
+        code = Code(*fields)
+        # models do not meet, so the gradient of the summed loss is every model's own
+        found = torch.autograd.grad(judge(code, reconstructions), list(leaves.values()))
+        return self.layout.rows(dict(zip(leaves, found))), _detached(code)
+
+    @torch.no_grad()
+    def code(
+        self,
+        parameters: Float[Tensor, "model size"],
+        examples: Float[Tensor, "model batch ..."],
+        noise: Float[Tensor, "model batch latent"],
+    ) -> Code:
+        """The codes of some models (rows of the stack) for a batch each."""
+        return Code(*torch.vmap(self._code)(self.layout.views(parameters), examples, noise))
+
+    def _forward(self, parameters: dict[str, Tensor], examples: Tensor, noise: Tensor) -> tuple[Tensor, ...]:
+        code, reconstructions = functional_call(self.template, parameters, (examples, noise))
+        return code.mean, code.log_variance, code.sampled, code.kl, reconstructions
+
+    def _code(self, parameters: dict[str, Tensor], examples: Tensor, noise: Tensor) -> tuple[Tensor, ...]:
+        return self._forward(parameters, examples, noise)[:4]
+
+
+def portable(template: VAE) -> Portable:
+    """The portable engine for models of this structure."""
+    return Portable(template, layout_of(template))
+
+
+def _detached(code: Code) -> Code:
+    return Code(code.mean.detach(), code.log_variance.detach(), code.sampled.detach(), code.kl.detach())

@@ -1,0 +1,172 @@
+"""From a list of experiments to finished run folders: one fleet, through any number of interruptions."""
+
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from unweave.data.world import Data
+from unweave.train.checkpoint import KEPT, from_bytes, to_bytes
+from unweave.train.experiment import Experiment, experiment_to
+from unweave.train.fleet import Fleet, new_fleet, state_tensors
+from unweave.train.fleet_batches import source_of
+from unweave.train.fleet_engine import choose_engine, least_group
+from unweave.train.fleet_finish import FleetHistory, claim, finish_member, snapshot_member
+from unweave.train.fleet_members import arrange, check_structure
+from unweave.train.fleet_stepper import Stepper
+from unweave.train.folder import DamagedFile, RunFolder
+from unweave.train.loop import Interrupted, Manner
+
+SAVING_SHARE = 0.05
+"""Saving a large fleet takes seconds; it may take this share of the time, however often one asks for it."""
+
+
+@dataclass(frozen=True)
+class Voyage:
+    """One fleet on its way: where it is kept, who is in it, and how to run."""
+
+    home: RunFolder
+    experiments: tuple[Experiment, ...]
+    folders: tuple[RunFolder, ...]
+    how: Manner
+
+
+def train_fleet(
+    experiments: Sequence[Experiment],
+    root: Path | str = "runs",
+    *,
+    data: Data | None = None,
+    how: Manner = Manner(),
+    folders: Sequence[Path | str] | None = None,
+    size: int | None = None,
+) -> list[Path]:
+    """Train all experiments together and return their run folders. The same call twice resumes, or returns at once.
+
+    Members that are finished already are left alone. ``size`` bounds how many are trained at a time. A member whose
+    loss stops being a number is frozen and gets a ``failure.json``; the others go on undisturbed.
+    """
+    resolved = [experiment.resolve() for experiment in experiments]
+    check_structure(resolved)
+    paths = [Path(folder) for folder in folders] if folders else [Path(root) / e.id for e in resolved]
+    pairs = [(e, RunFolder(path)) for e, path in zip(resolved, paths)]
+    todo = [(e, folder) for e, folder in pairs if not (folder.has("model.safetensors") or folder.has("failure.json"))]
+    if todo:
+        data = (data or todo[0][0].world.load()).to(todo[0][0].plan.device)
+        for begin in range(0, len(todo), size or len(todo)):
+            _together(todo[begin : begin + (size or len(todo))], Path(root), data, how)
+    return paths
+
+
+def _together(pairs: Sequence[tuple[Experiment, RunFolder]], root: Path, data: Data, how: Manner) -> None:
+    """Train as one fleet, or as two halves one after the other where memory does not suffice."""
+    names = json.dumps([experiment_to(experiment) for experiment, _ in pairs], sort_keys=True)
+    home = RunFolder(root / f"fleet-{hashlib.sha256(names.encode()).hexdigest()[:12]}")
+    voyage = Voyage(home, tuple(e for e, _ in pairs), tuple(folder for _, folder in pairs), how)
+    try:
+        with home.locked():
+            _train(voyage, data)
+        return
+    except torch.cuda.OutOfMemoryError:
+        if len(pairs) == 1:
+            raise
+    torch.cuda.empty_cache()
+    half = len(pairs) // 2
+    _say(f"{len(pairs)} models do not fit in GPU memory; going on with {half} at a time")
+    _together(pairs[:half], root, data, how)
+    _together(pairs[half:], root, data, how)
+
+
+def _train(voyage: Voyage, data: Data) -> None:
+    first, how = voyage.experiments[0], voyage.how
+    for experiment, folder in zip(voyage.experiments, voyage.folders):
+        claim(folder, experiment)
+    torch.set_num_threads(first.plan.threads)
+    members = arrange(voyage.experiments, least=least_group(first))
+    engine = choose_engine(members, data.shape, _say)
+    fleet = new_fleet(members, engine, len(data), data.shape)
+    history = FleetHistory(len(fleet.groups))
+    begin = _load(voyage.home, fleet, history)
+    stepper = Stepper(fleet, source_of(members, data), _say)
+    saving = _Saving(voyage.home, how.save_every)
+    kept = {step for experiment in voyage.experiments for step in experiment.snapshots}
+    for step in range(begin, first.n_updates):
+        if step in kept:
+            _snapshot(voyage, fleet, data.shape, step)
+        if how.stop() or saving.due():
+            saving.save(fleet, history, step)
+        if how.stop():
+            raise Interrupted(f"stopped before step {step}; the same command goes on from {voyage.home.path}")
+        recorded = step % first.history_every == 0 or step == first.n_updates - 1
+        stepper(step, record=recorded)
+        if recorded:
+            history.add(step, fleet)
+            _watch(how, fleet, step + 1, first.n_updates)
+    _finish(voyage, fleet, history, data)
+
+
+def _watch(how: Manner, fleet: Fleet, done: int, total: int) -> None:
+    if fleet.parameters.device.type == "cuda":
+        torch.cuda.synchronize()  # or the host runs ahead by minutes, and neither saving nor stopping comes in time
+    loss = torch.cat([group.terms["loss"] for group in fleet.groups])
+    mean = torch.where(fleet.alive, loss, 0.0).sum() / fleet.alive.sum()
+    for watch in how.watchers:
+        watch(done, total, {"loss": mean}, True)
+
+
+def _snapshot(voyage: Voyage, fleet: Fleet, shape: tuple[int, ...], step: int) -> None:
+    for stacked, given in enumerate(fleet.members.given):
+        if given >= 0 and step in voyage.experiments[given].snapshots:
+            snapshot_member(voyage.folders[given], fleet, stacked, shape, step)
+
+
+def _finish(voyage: Voyage, fleet: Fleet, history: FleetHistory, data: Data) -> None:
+    _snapshot(voyage, fleet, data.shape, voyage.experiments[0].n_updates)
+    failures = []
+    for stacked, given in enumerate(fleet.members.given):
+        if given >= 0:
+            failures += finish_member(voyage.folders[given], fleet, history, stacked, data)
+    for failure in failures:
+        _say(failure)
+    voyage.home.remove(*voyage.home.names())
+    (voyage.home.path / ".lock").unlink(missing_ok=True)
+
+
+class _Saving:
+    def __init__(self, home: RunFolder, every: float) -> None:
+        self.home, self.every, self.saved = home, every, time.monotonic()
+
+    def due(self) -> bool:
+        return time.monotonic() - self.saved >= self.every
+
+    def save(self, fleet: Fleet, history: FleetHistory, step: int) -> None:
+        begin = time.monotonic()
+        metadata = {"step": str(step), "columns": json.dumps(history.columns)}
+        name = f"checkpoints/step-{step:09d}.safetensors"
+        self.home.write(name, to_bytes(state_tensors(fleet) | history.tensors(), metadata))
+        self.home.remove(*self.home.names("checkpoints/")[:-KEPT])
+        self.saved = time.monotonic()
+        self.every = max(self.every, (self.saved - begin) / SAVING_SHARE)
+
+
+def _load(home: RunFolder, fleet: Fleet, history: FleetHistory) -> int:
+    """Bring a fleet to its newest whole checkpoint, and return the step to go on with."""
+    for name in reversed(home.names("checkpoints/")):
+        try:
+            tensors, metadata = from_bytes(home.read(name))
+        except (DamagedFile, FileNotFoundError) as error:
+            _say(f"{error}; going on from the one before")
+            continue
+        for key, target in state_tensors(fleet).items():
+            target.copy_(tensors[key])
+        history.restore(tensors, json.loads(metadata["columns"]))
+        return int(metadata["step"])
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

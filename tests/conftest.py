@@ -1,0 +1,37 @@
+"""Shapes are checked in every test; real data is used where it lies beside the checkout."""
+
+import os
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from jaxtyping import install_import_hook
+
+install_import_hook("unweave", "beartype.beartype")
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+SHARED = Path(__file__).parents[2] / "shared"
+
+
+@pytest.fixture(autouse=True)
+def _own_data_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the user's data folder."""
+    monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path_factory.getbasetemp() / "data"))
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real data and reference values, where there is one."""
+    if not SHARED.exists():
+        pytest.skip("the folder `shared` with real data and reference values is not beside this checkout")
+    return SHARED
+
+
+@pytest.fixture
+def gpu() -> torch.device:
+    """A CUDA device, or a visible skip."""
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    return torch.device("cuda")

@@ -1,0 +1,146 @@
+"""Files are written whole or not at all, damage is noticed, and errors name the file."""
+
+import gzip
+import hashlib
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unweave.data import files
+from unweave.data.files import Published
+
+
+def test_interrupted_writing_leaves_nothing_behind(tmp_path: Path) -> None:
+    def write(aside: Path) -> None:
+        aside.write_text("half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        files.write_atomically(tmp_path / "deep" / "file.txt", write)
+    assert list((tmp_path / "deep").iterdir()) == []
+
+
+def test_interrupted_writing_keeps_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    files.write_text(path, "old")
+    with pytest.raises(ZeroDivisionError):
+        files.write_atomically(path, lambda aside: 1 / 0)
+    assert path.read_text() == "old"
+
+
+def test_digest_is_the_checksum_of_the_bytes(tmp_path: Path) -> None:
+    content = bytes(range(256)) * 20_000
+    (tmp_path / "file").write_bytes(content)
+    seen: list[tuple[str, int, int]] = []
+    assert (
+        files.digest(tmp_path / "file", "md5", lambda *at: seen.append(at))
+        == hashlib.md5(content, usedforsecurity=False).hexdigest()
+    )
+    assert seen[-1] == ("checking file", len(content), len(content))
+
+
+def test_cached_array_is_built_once(tmp_path: Path) -> None:
+    built = []
+
+    def build() -> np.ndarray:
+        built.append(1)
+        return np.arange(12).reshape(3, 4)
+
+    for _ in range(3):
+        np.testing.assert_array_equal(files.cached_array(tmp_path / "a.npy", build), np.arange(12).reshape(3, 4))
+    assert built == [1]
+
+
+def test_writing_into_a_cached_array_does_not_touch_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    files.cached_array(path, lambda: np.zeros(5))[:] = 1.0
+    assert files.cached_array(path, lambda: np.ones(5)).sum() == 0
+
+
+@pytest.mark.parametrize("damage", ["flipped bit", "cut"])
+def test_damaged_cache_is_refused_by_name(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "a.npy"
+    files.cached_array(path, lambda: np.arange(1000))
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content if damage == "flipped bit" else content[:-100])
+    with pytest.raises(ValueError, match=r"a\.npy is damaged"):
+        files.open_cached(path)
+
+
+def test_foreign_file_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(b"not an array")
+    with pytest.raises(ValueError, match=r"a\.npy is not a whole \.npy file"):
+        files.open_array(tmp_path / "a.npy")
+
+
+def test_converted_fills_in_place_once(tmp_path: Path) -> None:
+    def fill(array: np.ndarray) -> None:
+        array[:] = np.arange(24).reshape(2, 3, 4)
+
+    path = tmp_path / "a.npy"
+    np.testing.assert_array_equal(files.converted(path, (2, 3, 4), fill), np.arange(24).reshape(2, 3, 4))
+    np.testing.assert_array_equal(files.converted(path, (2, 3, 4), _never), np.arange(24).reshape(2, 3, 4))
+    with pytest.raises(ValueError, match=r"holds uint8 \(2, 3, 4\), expected uint8 \(5,\)"):
+        files.converted(path, (5,), _never)
+
+
+def test_converting_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def fill(array: np.ndarray) -> None:
+        raise ValueError("broken source")
+
+    with pytest.raises(ValueError, match="broken source"):
+        files.converted(tmp_path / "a.npy", (2,), fill)
+    assert list(tmp_path.iterdir()) == []
+
+
+def _never(array: np.ndarray) -> None:
+    raise AssertionError("converted twice")
+
+
+def test_missing_file_says_what_to_fetch_and_where_to_put_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path))
+    published = Published("data.bin", "https://example.org/data.bin", "md5:abc")
+    with pytest.raises(FileNotFoundError) as error:
+        files.require("world", published)
+    for part in ("data.bin", "https://example.org/data.bin", str(tmp_path / "world" / "data.bin"), "md5:abc"):
+        assert part in str(error.value)
+    assert "worlds get world" in str(error.value)
+
+
+def test_fetch_checks_and_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path / "data"))
+    source = tmp_path / "source.bin"
+    source.write_bytes(b"content")
+    checksum = "sha256:" + hashlib.sha256(b"content").hexdigest()
+    good = Published("data.bin", source.as_uri(), checksum, 7)
+    assert files.fetch("world", good).read_bytes() == b"content"
+    assert files.require("world", good).read_bytes() == b"content"
+    for bad in (
+        Published("other.bin", source.as_uri(), "sha256:" + "0" * 64),
+        Published("other.bin", source.as_uri(), checksum, 8),
+    ):
+        with pytest.raises(ValueError, match=r"(f|F)etch it again"):
+            files.fetch("world", bad)
+    assert [path.name for path in (tmp_path / "data" / "world").iterdir()] == ["data.bin"]
+
+
+def test_fetch_from_nowhere_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path))
+    with pytest.raises(OSError, match="could not fetch"):
+        files.fetch("world", Published("x", (tmp_path / "absent").as_uri()))
+    with pytest.raises(ValueError, match="by hand"):
+        files.fetch("world", Published("x", "https://example.org", by_hand=True))
+
+
+def test_reading_names_the_file_whatever_breaks(tmp_path: Path) -> None:
+    path = tmp_path / "broken.gz"
+    path.write_bytes(gzip.compress(b"x" * 1000)[:-20])
+    with pytest.raises(ValueError, match=r"broken\.gz cannot be read as a thing"), files.reading(path, "a thing"):
+        gzip.decompress(path.read_bytes())
+    with pytest.raises(ValueError, match=r"broken\.gz cannot be read as a thing"), files.reading(path, "a thing"):
+        zipfile.ZipFile(path)
+    with pytest.raises(ValueError, match=r"^mine about .*broken\.gz$"), files.reading(path, "a thing"):
+        raise ValueError(f"mine about {path}")
