@@ -61,7 +61,10 @@ def main() -> None:
     settings = [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
     jobs = [(setting, seed) for setting in settings for seed in range(given.seeds)]
     with ProcessPoolExecutor(given.workers) as pool:
-        rows = list(pool.map(one, *zip(*jobs)))
+        rows = []
+        for row in pool.map(one, *zip(*jobs)):
+            print({name: row[name] for name in ("seed", "active", "mixed", "passive", "cpu_s", "variance")}, flush=True)
+            rows.append(row)
     for setting in settings:
         mine = [row for row in rows if all(row[k] == v for k, v in setting.items())]
         shown = " ".join(f"{r['active']}/{r['mixed']}/{r['passive']}" for r in mine)

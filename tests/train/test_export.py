@@ -23,7 +23,9 @@ TINY = Experiment(
 )
 
 
-@pytest.mark.parametrize("changes", [{}, {"objective": uw.BetaVAEFull(2.0)}, {"likelihood": LearnedGaussian("sigmoid")}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"objective": uw.BetaVAEFull(2.0)}, {"likelihood": LearnedGaussian("sigmoid")}]
+)
 def test_a_model_comes_back_the_same(changes, tmp_path):
     run = Run(train(replace(TINY, **changes), tmp_path / "run"))
     target = uw.export(run, tmp_path / "out")

@@ -1,4 +1,4 @@
-"""A progress bar for files that are fetched or checked."""
+"""A progress bar for data that is rendered, fetched, converted or checked."""
 
 import contextlib
 from collections.abc import Iterator
@@ -8,18 +8,12 @@ from unweave.data.files import Progress
 
 @contextlib.contextmanager
 def shown() -> Iterator[Progress]:
-    """A callback that draws how far a download is, on standard error."""
+    """A callback that draws how far rendering, fetching or checking is, on standard error."""
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    parts = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
+    parts = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Bar(*parts, console=Console(stderr=True)) as bar:
         tasks: dict[str, object] = {}
 

@@ -36,21 +36,9 @@ def run(argv: Sequence[str]) -> None:
 def show_latents(run: Run, description: Description) -> None:
     """The table of latents, the losses, and what they mean in words."""
     experiment = run.experiment
-    rows = [
-        (j, kind, kl, mean, spread, moved)
-        for j, (kind, kl, mean, spread, moved) in enumerate(
-            zip(
-                description.types,
-                description.kl.tolist(),
-                description.mean_variance.tolist(),
-                description.variance_of_variance.tolist(),
-                description.variance_of_mean.tolist(),
-            )
-        )
-    ]
-    rows.sort(key=lambda row: -row[2])
-    title = f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}, {experiment.steps:,} steps"
-    print_table(title, ("latent", "type", "KL (nats)", "mean σ²", "var σ²", "var μ"), rows)
+    title = f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}, {experiment.steps} steps"
+    names = ("latent", "type", "KL (nats)", "mean σ²", "var σ²", "var μ")
+    print_table(title, names, [tuple(row.values()) for row in description.rows()])
     total = description.kl.sum().item()
     say(f"reconstruction loss {description.reconstruction:.2f} at the mean code, KL {total:.2f} nats")
     space = experiment.world.card().space
@@ -74,18 +62,6 @@ def _unfinished(run: Run, as_json: bool) -> None:
 
 
 def _plain(run: Run, description: Description) -> dict[str, Any]:
-    latents = [
-        {"latent": j, "type": kind, "kl": kl, "mean_variance": mean, "variance_of_variance": spread, "variance_of_mean": m}
-        for j, (kind, kl, mean, spread, m) in enumerate(
-            zip(
-                description.types,
-                description.kl.tolist(),
-                description.mean_variance.tolist(),
-                description.variance_of_variance.tolist(),
-                description.variance_of_mean.tolist(),
-            )
-        )
-    ]
     return {
         "folder": str(run.path),
         "state": run.state,
@@ -93,6 +69,6 @@ def _plain(run: Run, description: Description) -> dict[str, Any]:
         "experiment": experiment_to(run.experiment),
         "examples": description.n_examples,
         "reconstruction": description.reconstruction,
-        "latents": latents,
+        "latents": description.rows(),
         "files": run.files.names(),
     }

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from unweave.cli.console import print_json, say
+from unweave.cli.download import shown
 from unweave.cli.options import add_component, add_fields, collect, parse
-from unweave.data import World
+from unweave.data import Data, World
 from unweave.train.experiment import TABLES, Experiment, experiment_from, experiment_to
 from unweave.train.loop import Manner
 from unweave.train.loop import train as train_experiment
@@ -73,7 +74,16 @@ def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
 
             watchers.append(stack.enter_context(tensorboard(folder)))
         stop = stack.enter_context(_stopping())
-        return train_experiment(resolved, folder, how=Manner(tuple(watchers), given["save_every"], stop))
+        how = Manner(tuple(watchers), given["save_every"], stop)
+        return train_experiment(resolved, folder, data=_loaded(resolved, given["quiet"]), how=how)
+
+
+def _loaded(experiment: Experiment, quiet: bool) -> Data:
+    """The data, with a bar where it has to be rendered or converted first."""
+    if quiet:
+        return experiment.world.load()
+    with shown() as progress:
+        return experiment.world.load(progress)
 
 
 @contextlib.contextmanager

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
+from unweave.cli.download import shown
 from unweave.cli.options import parse
 from unweave.config import from_plain
 from unweave.data import WORLDS, World
+from unweave.data.files import fetch
 from unweave.data.world import Card
 from unweave.train.experiment import TABLES
 
@@ -61,15 +63,15 @@ def _describe(name: str, card: Card) -> None:
 
 def _get(name: str) -> None:
     world = described(name)
-    fetch = getattr(world, "fetch", None)
-    if fetch is None:
-        say(f"{name}: nothing to fetch. {world.card().how_to_get}")
+    files = [published for published in world.files() if not published.by_hand]
+    if not files:
+        say(f"{name}: nothing that could be fetched from here. {world.card().how_to_get}")
         return
-    from unweave.cli.download import shown
-
     with shown() as progress:
-        fetch(progress)
-    say(f"{name}: on disk")
+        for published in files:
+            fetch(name, published, progress)
+        world.load(progress)
+    say(f"{name}: fetched, checked and converted")
 
 
 def _factors(card: Card) -> str:

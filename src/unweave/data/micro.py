@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from unweave.data.factors import Factor, FactorSpace
+from unweave.data.files import Progress
 from unweave.data.procedural.disc import render_discs
 from unweave.data.world import Card, Data, World
 
@@ -31,5 +32,5 @@ class Micro(World):
             note="a soft disc with three factors, for demonstrations and tests",
         )
 
-    def load(self) -> Data:
+    def load(self, progress: Progress | None = None) -> Data:
         return Data(render_discs(*SPACE.sizes), shape=(1, 32, 32), packing="bytes", space=SPACE)

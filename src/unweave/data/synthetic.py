@@ -11,6 +11,7 @@ from typing import ClassVar
 import torch
 
 from unweave import rng
+from unweave.data.files import Progress
 from unweave.data.world import Card, Data, World
 from unweave.shapes import Float, Tensor
 
@@ -36,7 +37,7 @@ class SynthLin(World):
     def card(self) -> Card:
         return _card("Synth-Lin", (3,), self.n_points, f"two continuous factors, w1 stretched by {self.ratio:g}")
 
-    def load(self) -> Data:
+    def load(self, progress: Progress | None = None) -> Data:
         if not (self.ratio > 0 and math.isfinite(self.ratio)):
             raise ValueError(f"ratio must be a positive number, not {self.ratio}")
         square = _square(self.n_points, self.seed)
@@ -61,7 +62,7 @@ class SynthNonLin(World):
     def card(self) -> Card:
         return _card("Synth-NonLin", (6,), self.n_points, "two continuous factors through a random tanh network")
 
-    def load(self) -> Data:
+    def load(self, progress: Progress | None = None) -> Data:
         square = _square(self.n_points, self.seed)
         hidden = torch.tanh(square @ _normal(self.seed, HIDDEN_WEIGHTS, 2, N_HIDDEN) + self._biases(HIDDEN_BIASES, 10))
         weights = _normal(self.seed, OUTPUT_WEIGHTS, N_HIDDEN, 6) / math.sqrt(N_HIDDEN)

@@ -8,7 +8,7 @@ import torch
 
 from unweave import rng
 from unweave.data.factors import FactorSpace
-from unweave.data.files import Published
+from unweave.data.files import Progress, Published
 from unweave.shapes import Float, Int, Shaped, Tensor
 
 
@@ -133,7 +133,7 @@ class World(ABC):
         """Title, factors, size, whether the data is on this machine, and how to get it."""
 
     @abstractmethod
-    def load(self) -> Data:
+    def load(self, progress: Progress | None = None) -> Data:
         """The data, rendered, converted or memory-mapped; errors say what is missing and where to put it."""
 
     def files(self) -> tuple[Published, ...]:

@@ -25,6 +25,15 @@ class Description:
         """How many latents are of a type."""
         return self.types.count(kind)
 
+    def rows(self) -> list[dict[str, int | float | str]]:
+        """One row a latent, the most informative first."""
+        names = ("kl", "mean_variance", "variance_of_variance", "variance_of_mean")
+        rows: list[dict[str, int | float | str]] = [
+            {"latent": latent, "type": kind} | {name: getattr(self, name)[latent].item() for name in names}
+            for latent, kind in enumerate(self.types)
+        ]
+        return sorted(rows, key=lambda row: -float(row["kl"]))
+
 
 def describe(run: Run, *, n: int = 2048, seed: int = 0, rule: Rule = "variance") -> Description:
     """Encode up to ``n`` examples and say what every latent is."""

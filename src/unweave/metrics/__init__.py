@@ -15,7 +15,12 @@ import math
 from unweave.metrics.estimators.information import Information, information
 from unweave.metrics.papers import PAPERS
 from unweave.metrics.row import Invariance, Metric
+from unweave.metrics.supervised.beta_vae import beta_vae
+from unweave.metrics.supervised.dci import dci
 from unweave.metrics.supervised.dcimig import dcimig
+from unweave.metrics.supervised.ds import ds
+from unweave.metrics.supervised.explicitness import explicitness
+from unweave.metrics.supervised.factor_vae import factor_vae
 from unweave.metrics.supervised.infomec import infomec
 from unweave.metrics.supervised.irs import irs
 from unweave.metrics.supervised.jemmig import jemmig
@@ -23,6 +28,7 @@ from unweave.metrics.supervised.mcc import mcc
 from unweave.metrics.supervised.mig import mig
 from unweave.metrics.supervised.mig_sup import mig_sup
 from unweave.metrics.supervised.modularity import modularity
+from unweave.metrics.supervised.sap import sap
 from unweave.metrics.unsupervised.averaged_mi import averaged_mi
 from unweave.metrics.unsupervised.effective_rank import effective_rank
 from unweave.metrics.unsupervised.total_correlation import total_correlation
@@ -132,6 +138,75 @@ _ROWS: tuple[Metric, ...] = (
         kind="supervised",
     ),
     Metric(
+        beta_vae,
+        name="beta_vae_sklearn",
+        needs="codes factors pairs seed",
+        range=(0.0, 1.0),
+        higher_is_better=True,
+        invariant_to=("latent order", "latent sign", "latent shift"),
+        at_chance="one over the number of factors that vary",
+        paper="higgins2017beta",
+        kind="supervised",
+    ),
+    Metric(
+        factor_vae,
+        name="factor_vae_score",
+        needs="codes factors pairs seed",
+        range=(0.0, 1.0),
+        higher_is_better=True,
+        invariant_to=("latent order", "latent sign", "latent shift"),
+        at_chance="0 for a constant code; about one over the number of factors, and more with many latents, for noise",
+        paper="kim2018disentangling",
+        kind="supervised",
+    ),
+    Metric(
+        dci,
+        name="dci",
+        needs="codes factors split",
+        range=(0.0, 1.0),
+        higher_is_better=True,
+        invariant_to=("latent shift", "factor order"),
+        at_chance="0 for a constant code, near 0 for noise; informativeness is then the share of the commonest value",
+        paper="eastwood2018framework",
+        kind="supervised",
+        scores=("disentanglement", "completeness", "informativeness"),
+    ),
+    Metric(
+        sap,
+        name="sap_score",
+        needs="codes factors split",
+        range=(0.0, 1.0),
+        higher_is_better=True,
+        invariant_to=("latent order", "latent sign", "factor order", "factor relabelling"),
+        at_chance="0 for a constant code, near 0 for noise; a single latent keeps its accuracy",
+        paper="kumar2018variational",
+        kind="supervised",
+        compact=True,
+    ),
+    Metric(
+        explicitness,
+        name="explicitness",
+        needs="codes factors split",
+        range=(0.0, 1.0),
+        higher_is_better=True,
+        invariant_to=("latent order", "latent sign", "latent scale", "latent shift", "factor order"),
+        at_chance="0.5",
+        paper="ridgeway2018learning",
+        kind="supervised",
+    ),
+    Metric(
+        ds,
+        name="ds",
+        needs="codes factors split",
+        range=(0.0, 1.0),
+        higher_is_better=True,
+        invariant_to=("latent order", "latent sign", "latent scale", "latent shift", "factor order"),
+        at_chance="0 for a constant code, near 0 for noise",
+        paper="rolinek2019variational",
+        kind="supervised",
+        compact=True,
+    ),
+    Metric(
         total_correlation,
         name="gaussian_total_correlation",
         needs="codes",
@@ -202,8 +277,13 @@ __all__ = [
     "Information",
     "Metric",
     "averaged_mi",
+    "beta_vae",
+    "dci",
     "dcimig",
+    "ds",
     "effective_rank",
+    "explicitness",
+    "factor_vae",
     "infomec",
     "information",
     "irs",
@@ -212,6 +292,7 @@ __all__ = [
     "mig",
     "mig_sup",
     "modularity",
+    "sap",
     "total_correlation",
     "udr",
     "wasserstein",

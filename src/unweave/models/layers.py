@@ -40,9 +40,7 @@ class Deconvolution(nn.Module):
         self.weight = nn.Parameter(torch.zeros(n_inputs, n_outputs, 4, 4))
         self.bias = nn.Parameter(torch.zeros(n_outputs))
 
-    def forward(
-        self, x: Float[Tensor, "batch channel height width"]
-    ) -> Float[Tensor, "batch output h2 w2"]:
+    def forward(self, x: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch output h2 w2"]:
         if self.weight.shape[1] == 1 and x.device.type == "cpu":
             return _deconvolve_to_one(x, self.weight, self.bias)
         return functional.conv_transpose2d(x, self.weight, self.bias, stride=2, padding=1)

@@ -11,12 +11,11 @@ def experiment(seed: int = 0) -> Experiment:
     """The demo's model. On every seed from 0 to 9 it uses as many latents as there are factors."""
     return Experiment(
         world=Micro(),
-        objective=BetaVAE(6.0),
+        objective=BetaVAE(10.0),
         network=Conv((16, 32, 32), (4, 4, 4), 128),
-        optimiser=Adam(2e-3),
+        optimiser=Adam(1e-3),
         latents=6,
-        steps=2000,
-        warmup=500,
+        steps=2600,
         seed=seed,
         history_every=20,
     )

@@ -42,7 +42,11 @@ def make_report(run: Run, description: Description) -> RunReport:
         shown=_pictures(run) if len(run.data.shape) == 3 else None,
         codes=Codes(description.code.mean[:N_SAMPLES].numpy(), description.code.sampled[:N_SAMPLES].numpy()),
         findings=findings(description, len(space.factors) if space else None),
-        summary={"steps": experiment.steps, "latents": experiment.latents, "examples looked at": description.n_examples},
+        summary={
+            "steps": experiment.steps,
+            "latents": experiment.latents,
+            "examples looked at": description.n_examples,
+        },
         environment={name: value for name, value in environment.items() if name != "command"},
         command=shlex.join(environment["command"]),
     )

@@ -52,7 +52,9 @@ def factor_vae(
     for name, count in counts.items():
         check_count(count, name, 2 if name in ("n_variance", "batch_size") else 1)
     tensor, truth = as_codes_and_factors(codes, factors)
-    table, labels = tensor.to("cpu", torch.float64).numpy(), truth.values.cpu().numpy()
+    # from the first row on, so that a latent that never varies is exactly 0 and leaves no rounding dust
+    tensor = tensor.to("cpu", torch.float64)
+    table, labels = (tensor - tensor[0]).numpy(), truth.values.cpu().numpy()
     groups, generator = grouped(labels), np.random.default_rng(seed)
     rows = generator.permutation(len(table))[:n_variance]
     variance = _variance(table[rows])
@@ -84,7 +86,8 @@ def factor_vae_of_draws(
     n_train = round(len(labels) * 2 / 3) if n_train is None else n_train
     if not 0 < n_train < len(labels):
         raise ValueError(f"n_train must leave batches to count and to test of {len(labels)}, not {n_train}")
-    variance = _variance(as_codes(reference, "reference").to("cpu", torch.float64).numpy())
+    anything = as_codes(reference, "reference").to("cpu", torch.float64).numpy()
+    table, variance = table - anything[0], _variance(anything - anything[0])
     active = _active(variance, prune, threshold)
     n_factors = int(labels.max()) + 1
     if not active.any():
@@ -107,9 +110,7 @@ def _active(variance: Float[np.ndarray, "latent"], prune: str, threshold: float)
 
 
 def _variance(table: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "latent"]:
-    # a constant column may leave rounding dust
-    spread = np.ptp(table, axis=0) > 0
-    return np.where(spread, table.var(axis=0, ddof=1 if len(table) > 1 else 0), 0.0)
+    return table.var(axis=0, ddof=1) if len(table) > 1 else np.zeros(table.shape[1])
 
 
 def _drawn_votes(

@@ -17,9 +17,9 @@ SCHEMES = ("multinomial", "ovr")
 def logistic(
     codes: Float[np.ndarray, "sample latent"],
     labels: Int[np.ndarray, "sample"],
-    tables: tuple[Float[np.ndarray, "any latent"], ...],
+    tables: tuple[Float[np.ndarray, "_ latent"], ...],
     scheme: str = "multinomial",
-) -> tuple[Int[np.ndarray, "class"], tuple[Float[np.ndarray, "any class"], ...]]:
+) -> tuple[Int[np.ndarray, "class"], tuple[Float[np.ndarray, "_ class"], ...]]:
     """The classes seen, and their probabilities in every table; a single class has probability 1."""
     check_scheme(scheme)
     classes, targets = np.unique(labels, return_inverse=True)

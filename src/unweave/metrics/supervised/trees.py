@@ -110,7 +110,7 @@ class _Forest:
         rows = residual.T.contiguous()
         sums = self._sum(rows, order)[None]
         counts = self.counts.view(self.n_latents, self.n_bins, 1)[order].float().expand_as(sums[0])[None]
-        levels, leaf = [], torch.zeros(residual.shape, dtype=torch.uint8)
+        levels, leaf = [], torch.zeros(residual.shape, dtype=torch.int8)
         for level in range(DEPTH):
             splits = _best_splits(sums, counts, order)
             levels.append(splits)
@@ -222,7 +222,7 @@ def _newton(
 
 
 def _leaf(levels: list[_Splits], binned: Int[Tensor, "latent sample"], n_trees: int) -> Int[Tensor, "tree sample"]:
-    leaf = torch.zeros((n_trees, binned.shape[1]), dtype=torch.uint8)
+    leaf = torch.zeros((n_trees, binned.shape[1]), dtype=torch.int8)
     for splits in levels:
         leaf = 2 * leaf + _goes_right(splits, binned, leaf)
     return leaf

@@ -125,15 +125,15 @@ class ConvStack:
         for join in inner:
             images.append(up(join, images[-1], weights, product, activate=True))
         fused = self._fused
-        loss, pixels = last_forward(last, self._frame(examples), examples if fused else None, images[-1], weights, product)
+        loss, pixels = last_forward(
+            last, self._frame(examples), examples if fused else None, images[-1], weights, product
+        )
         kept = [code, hidden, *images, pixels]
         if fused:
             return kept, loss.requires_grad_(), {"loss": loss}
         return kept, *self._likelihood(parameters, examples, pixels.requires_grad_())
 
-    def _likelihood(
-        self, parameters: Tensor, examples: Tensor, pixels: Tensor
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def _likelihood(self, parameters: Tensor, examples: Tensor, pixels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         frame, likelihood = self._frame(examples), self.template.architecture.likelihood
         leaves = {"pixels": pixels}
         cropped = pixels[:, :, frame.top : frame.top + frame.height, frame.left : frame.left + frame.width]

@@ -42,7 +42,16 @@ def dense_input_gradient(
     """g W, plus ``add``, where ``like`` is positive."""
     out = torch.empty(*gradient.shape[:2], layer.n_inputs, dtype=dtype, device=gradient.device)
     sizes = (gradient.shape[1], layer.n_inputs, layer.n_outputs)
-    strides = (gradient.stride(0), weights.stride(0), out.stride(0), layer.n_outputs, 1, layer.n_inputs, 1, layer.n_inputs)
+    strides = (
+        gradient.stride(0),
+        weights.stride(0),
+        out.stride(0),
+        layer.n_outputs,
+        1,
+        layer.n_inputs,
+        1,
+        layer.n_inputs,
+    )
     _launch(gradient, weights, out, sizes, strides, product, b_at=layer.weight_at, like=like, add=add)
     return out
 
@@ -52,7 +61,16 @@ def dense_weight_gradient(
 ) -> None:
     """gᵀ x and the sum of g over the batch, written into the rows."""
     sizes = (layer.n_outputs, layer.n_inputs, x.shape[1])
-    strides = (gradient.stride(0), x.stride(0), gradients.stride(0), 1, layer.n_outputs, layer.n_inputs, 1, layer.n_inputs)
+    strides = (
+        gradient.stride(0),
+        x.stride(0),
+        gradients.stride(0),
+        1,
+        layer.n_outputs,
+        layer.n_inputs,
+        1,
+        layer.n_inputs,
+    )
     _launch(
         gradient, x, gradients, sizes, strides, product, out_at=layer.weight_at, sum_at=layer.bias_at, summed=True
     )  # fmt: skip
@@ -92,7 +110,9 @@ def _matmul(
     for begin in range(0, N_INNER, INNER):
         k = begin + tl.arange(0, INNER)
         k_ok = k < N_INNER
-        left = tl.load(a + row[:, None] * a_row + k[None, :] * a_inner, mask=rows_ok[:, None] & k_ok[None, :], other=0.0)
+        left = tl.load(
+            a + row[:, None] * a_row + k[None, :] * a_inner, mask=rows_ok[:, None] & k_ok[None, :], other=0.0
+        )
         places = b_at + k[:, None] * b_inner + column[None, :] * b_column
         right = tl.load(b + places, mask=k_ok[:, None] & columns_ok[None, :], other=0.0)
         total = tl.dot(left, right.to(left.dtype), total, input_precision=PRODUCT)

@@ -33,13 +33,16 @@ class Frame:
 
 
 def first_forward(
-    join: Join, frame: Frame, examples: Shaped[Tensor, "model batch ..."], weights: Tensor, dtype: torch.dtype, product: str
+    join: Join,
+    frame: Frame,
+    examples: Shaped[Tensor, "model batch ..."],
+    weights: Tensor,
+    dtype: torch.dtype,
+    product: str,
 ) -> Float[Tensor, "model batch height width small"]:
     """The first convolution with bias and rectifier, from stored examples."""
     n_models, n_batch = examples.shape[:2]
-    out = torch.empty(
-        n_models, n_batch, join.height, join.width, join.n_small, dtype=dtype, device=examples.device
-    )
+    out = torch.empty(n_models, n_batch, join.height, join.width, join.n_small, dtype=dtype, device=examples.device)
     n_pixels = n_batch * join.height * join.width
     tiles = triton.cdiv(n_pixels, 128)
     _first_forward[(n_models * tiles,)](
@@ -51,7 +54,12 @@ def first_forward(
 
 
 def first_backward(
-    join: Join, frame: Frame, examples: Shaped[Tensor, "model batch ..."], gradient: Tensor, gradients: Tensor, product: str
+    join: Join,
+    frame: Frame,
+    examples: Shaped[Tensor, "model batch ..."],
+    gradient: Tensor,
+    gradients: Tensor,
+    product: str,
 ) -> None:
     """The first convolution's weight and bias gradients, written into the rows."""
     n_models, n_batch = examples.shape[:2]

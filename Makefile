@@ -1,0 +1,44 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test test-slow check bench docs clean
+
+help:
+	@echo "make demo       install, train a small model, write runs/demo/report.html (about three minutes)"
+	@echo "make test       install, check style, types and layers, run the default tests (under ten minutes)"
+	@echo "make test-slow  the tests that are left out of the default suite"
+	@echo "make bench      speed beside what you would otherwise run"
+
+demo: $(VENV)/installed
+	$(BIN)/unweave demo
+
+test: $(VENV)/installed-dev check
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow" --durations=10
+
+test-slow: $(VENV)/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow --durations=20
+
+check: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/installed-dev
+	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/metrics.py --quick
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/pip install -q -c constraints.txt -e .
+	touch $@
+
+$(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/pip install -q -c constraints.txt -e ".[dev]"
+	touch $@ $(VENV)/installed
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Intrinsic dimension of data and of codes."""

@@ -1,0 +1,58 @@
+"""Jacobians of a decoder at many codes, by forward-mode differentiation.
+
+One pass forwards carries the derivative along one latent for a whole batch of examples, so d passes give all of
+them; going backwards would need one pass for every pixel.
+"""
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from unweave.shapes import Float, Tensor
+
+Decode = Callable[[Tensor], Tensor]
+"""From codes, sample × latent, to outputs, sample × …; every example must be decoded on its own (no batch norm)."""
+
+CHUNK = 64
+"""Examples differentiated together: intermediate results then stay in the processor's cache."""
+
+
+def decoder_jacobian(
+    decode: Decode, codes: Float[Tensor, "sample latent"], *, chunk: int = CHUNK
+) -> Float[Tensor, "sample feature latent"]:
+    """J of every example: row = output value, column = latent. Takes samples × outputs × latents of memory."""
+    return torch.cat(list(_chunks(decode, codes, chunk)))
+
+
+def decoder_gram(
+    decode: Decode, codes: Float[Tensor, "sample latent"], *, chunk: int = CHUNK
+) -> Float[Tensor, "sample latent latent"]:
+    """JᵀJ of every example in float64, in memory that does not grow with the size of an image.
+
+    It holds all that the distance to orthogonality, the IMA contrast and the linear stochastic loss ask of J.
+    """
+    return torch.cat([gram(jacobian) for jacobian in _chunks(decode, codes, chunk)])
+
+
+def gram(jacobian: Float[Tensor, "sample feature latent"]) -> Float[Tensor, "sample latent latent"]:
+    """JᵀJ in float64."""
+    jacobian = jacobian.double()
+    return jacobian.transpose(-1, -2) @ jacobian
+
+
+@torch.no_grad()
+def _chunks(decode: Decode, codes: Tensor, chunk: int) -> Iterator[Tensor]:
+    if codes.ndim != 2 or len(codes) == 0 or not codes.is_floating_point():
+        raise ValueError(f"codes must be floats, sample × latent, with at least one sample, not {tuple(codes.shape)}")
+    for part in codes.detach().split(chunk):
+        columns = [_along(decode, part, latent) for latent in range(codes.shape[1])]
+        yield torch.stack(columns, dim=-1)
+
+
+def _along(decode: Decode, codes: Tensor, latent: int) -> Float[Tensor, "sample feature"]:
+    tangent = torch.zeros_like(codes)
+    tangent[:, latent] = 1.0
+    outputs, moved = torch.func.jvp(decode, (codes,), (tangent,))
+    if len(outputs) != len(codes):
+        raise ValueError(f"decode must return one output for each of {len(codes)} codes, not {len(outputs)}")
+    return moved.flatten(1)

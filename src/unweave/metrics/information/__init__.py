@@ -1,0 +1,1 @@
+"""Information and structure of samples, estimated from their kernel matrices."""

@@ -1,0 +1,1 @@
+"""Similarity of representations: of layers, models, seeds and snapshots."""
