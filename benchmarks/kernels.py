@@ -19,6 +19,9 @@ from unweave.data.micro import Micro
 from unweave.data.world import Data
 from unweave.models import OBJECTIVES
 from unweave.models.kernels.conv_stack import conv_stack
+from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down, up
+from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
+from unweave.models.kernels.ends import PACKINGS, Frame, first_backward, first_forward, last_backward, last_forward
 from unweave.models.networks import NETWORKS
 from unweave.rng import Purpose
 from unweave.train.experiment import Experiment, Plan
@@ -34,13 +37,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, nargs="+", default=[64, 128, 256])
     parser.add_argument("--skip", nargs="*", default=[], help="errors, bits, profile, steps")
+    parser.add_argument("--cases", action="store_true", help="also three channels, tf32 and FactorVAE")
+    parser.add_argument("--precisions", nargs="+", default=["bf16", "tf32", "fp32"])
     chosen = parser.parse_args()
     report: dict[str, Any] = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
     parts: dict[str, Callable[[], Any]] = {
-        "errors": errors,
+        "errors": lambda: errors(chosen.precisions),
         "bits": bits,
         "profile": lambda: profile(chosen.models[-1]),
-        "steps": lambda: steps(chosen.models),
+        "steps": lambda: steps(chosen.models, chosen.cases),
     }
     for name, part in parts.items():
         if name not in chosen.skip:
@@ -74,34 +79,136 @@ def fleet_of(given: list[Experiment], data: Data, precision: str) -> tuple[Fleet
     return new_fleet(members, engine, len(data), data.shape), source_of(members, data)
 
 
-def errors() -> dict[str, float]:
-    """‖g − g64‖ / ‖g64‖ of the worst parameter, per network, channels and precision."""
-    found = {}
-    for network, channels in (("conv", 1), ("conv", 3), ("conv_2x2", 1)):
-        data = examples(channels)
-        given = [replace(e, init="pytorch") for e in experiments(2, network=network)]
-        members = arrange(given)
-        template = template_of(members, data.shape)
-        source = source_of(members, data)
-        draws = {name: drawn[0] for name, drawn in draw(source, torch.arange(1, device="cuda")).items()}
-        reference = portable(template)
-        fleet = new_fleet(members, reference, len(data), data.shape)
-        pictures = images(source, draws["places"], draws["steps"], Purpose.NUISANCE)
-        judge = judge_with(fleet, draws["steps"])
-        exact, _ = reference.gradients(fleet.parameters.double(), pictures.double(), draws["noise"].double(), judge)
-        truth = reference.layout.views(exact)
-        for precision in ("bf16", "tf32", "fp32"):
-            engine = conv_stack(template, precision)
-            stack = engine.layout.rows(reference.layout.views(fleet.parameters))
-            engine.rows[(2, stack.device)] = torch.full_like(stack, float("nan"))  # poison: all must be written
-            rows, _ = engine.gradients(stack, stored(source, draws["places"]), draws["noise"], judge)
-            worst = {n: _distance(g, truth[n]) for n, g in engine.layout.views(rows).items()}
-            name = max(worst, key=lambda n: worst[n] if worst[n] == worst[n] else float("inf"))
-            found[f"{network} {channels} {precision}"] = worst[name]
-            print(f"{network} {channels} channels {precision}: worst {worst[name]:.2e} in {name}", flush=True)
-            if worst[name] != worst[name] or worst[name] > 0.05:
-                print({n: f"{e:.1e}" for n, e in worst.items()})
+def errors(precisions: list[str]) -> dict[str, float]:
+    """‖out − out64‖ / ‖out64‖ of every kernel on random inputs, per precision; outputs are poisoned first."""
+    found: dict[str, float] = {}
+    for name, precision in ((name, PRECISIONS[name]) for name in precisions):
+        for sizes in ((16, 32, 32, 4), (8, 32, 64, 4), (4, 64, 64, 4), (4, 64, 64, 2)):
+            found |= {f"{name} {sizes} {what}": e for what, e in inner_errors(precision, *sizes).items()}
+        for channels, packing in ((1, "bits"), (3, "bytes")):
+            found |= {f"{name} {packing} {what}": e for what, e in end_errors(precision, channels, packing).items()}
+        found |= {f"{name} {what}": e for what, e in dense_errors(precision).items()}
+        mine = {what: e for what, e in found.items() if what.startswith(name)}
+        worst = max(mine, key=lambda what: mine[what] if mine[what] == mine[what] else float("inf"))
+        print(f"{name}: {len(mine)} checks, worst {mine[worst]:.2e} in {worst}", flush=True)
+        for what, e in mine.items():
+            if not e < {"bf16": 5e-3, "tf32": 1e-3, "fp32": 1e-5}[name]:
+                print("   too far:", what, e)
     return found
+
+
+def inner_errors(precision: Precision, height: int, n_big: int, n_small: int, kernel: int) -> dict[str, float]:
+    """A convolution and a transposed one of the same sizes: outputs and both gradients."""
+    join = Join(height, height, n_big, n_small, kernel, 64, 0)
+    weight, bias_small, bias_big = normal(2, n_small, n_big, kernel, kernel), normal(2, n_small), normal(2, n_big)
+    big = normal(2, 8, n_big, 2 * height, 2 * height).relu()
+    small = normal(2, 8, n_small, height, height).relu()
+    stored, product = precision.stored, precision.product
+    weight, bias_small, bias_big, big, small = (t.to(stored) for t in (weight, bias_small, bias_big, big, small))
+    found = {}
+    for bias, what in ((bias_small, "convolution"), (bias_big, "transposed")):
+        convolve = torch.nn.functional.conv2d if what == "convolution" else torch.nn.functional.conv_transpose2d
+        given, slope = (big, small) if what == "convolution" else (small, big)
+        rows = torch.zeros(2, 64 + weight[0].numel(), device="cuda", dtype=stored)
+        rows[:, : bias.shape[1]], rows[:, 64:] = bias, weight.permute(0, 3, 4, 2, 1).flatten(1)
+        gradients = torch.full_like(rows, float("nan"), dtype=torch.float32)
+        there, back = (down, up) if what == "convolution" else (up, down)
+        outputs = {
+            "out": last(there(join, first(given), rows, product, activate=True)),
+            "input": last(back(join, first(slope), rows, product, like=first(given))),
+        }
+        pair = (given, slope) if what == "convolution" else (slope, given)
+        of = "small" if what == "convolution" else "big"
+        correlate(join, first(pair[0]), first(pair[1]), gradients, product, bias=of)
+        outputs["weight"] = gradients[:, 64:].unflatten(1, (kernel, kernel, n_big, n_small)).permute(0, 4, 3, 1, 2)
+        outputs["bias"] = gradients[:, : bias.shape[1]]
+        for model in range(2):
+            leaves = [t[model].double().requires_grad_() for t in (given, weight, bias)]
+            result = convolve(*leaves, stride=2, padding=(kernel - 2) // 2)
+            slopes = torch.autograd.grad(result, leaves, slope[model].double())
+            truth = {"out": result.relu(), "input": slopes[0] * (leaves[0] > 0), "weight": slopes[1], "bias": slopes[2]}
+            for name, exact in truth.items():
+                error = _distance(outputs[name][model], exact)
+                found[f"{what} {name}"] = max(error, found.get(f"{what} {name}", 0.0))
+    return found
+
+
+def end_errors(precision: Precision, channels: int, packing: str) -> dict[str, float]:
+    """The first convolution, and the last transposed one with the Bernoulli loss."""
+    stored, product, kernels = precision.stored, precision.product, torch.nn.functional
+    data = examples(channels, 64)
+    pictures = data.store[:16].unflatten(0, (2, 8))
+    numbers = data.examples(torch.arange(16, device="cuda")).unflatten(0, (2, 8))
+    frame = Frame(PACKINGS[packing], channels, 64, 64, 0, 0)
+    join = Join(32, 32, channels, 32, 4, 64, 0)
+    weight, bias, out_bias = (t.to(stored) for t in (0.1 * normal(2, 32, channels, 4, 4), normal(2, 32), normal(2, channels)))
+    small = normal(2, 8, 32, 32, 32).relu().to(stored)
+    rows = torch.zeros(2, 64 + weight[0].numel(), device="cuda", dtype=stored)
+    rows[:, 64:] = weight.permute(0, 3, 4, 2, 1).flatten(1)
+    gradients, late = (torch.full_like(rows, float("nan"), dtype=torch.float32) for _ in range(2))
+    rows[:, :32] = bias
+    out = last(first_forward(join, frame, pictures, rows, stored, product))
+    first_backward(join, frame, pictures, first(small), gradients, product)
+    rows[:, :channels] = out_bias
+    loss, pixels = last_forward(join, frame, pictures, first(small), rows, product)
+    scale = torch.rand(2, 8, device="cuda")
+    back = last(last_backward(join, frame, pixels, scale, first(small), rows, late, product))
+    found: dict[str, float] = {}
+    for model in range(2):
+        w, b, c, x, d = (t[model].double().requires_grad_() for t in (weight, bias, out_bias, numbers, small))
+        result = kernels.conv2d(x, w, b, stride=2, padding=1)
+        slopes = torch.autograd.grad(result, (w, b), small[model].double())
+        logits = kernels.conv_transpose2d(d, w, c, stride=2, padding=1)
+        costs = kernels.binary_cross_entropy_with_logits(logits, x, reduction="none").flatten(1).sum(1)
+        lasts = torch.autograd.grad(costs, (w, c, d), scale[model].double())
+        pairs = {
+            "first out": (out[model], result.relu()), "first weight": (_weight(gradients, channels)[model], slopes[0]),
+            "first bias": (gradients[model, :32], slopes[1]), "loss": (loss[model], costs),
+            "last weight": (_weight(late, channels)[model], lasts[0]), "last bias": (late[model, :channels], lasts[1]),
+            "last input": (back[model], lasts[2] * (d > 0)),
+        }  # fmt: skip
+        found |= {name: max(_distance(*pair), found.get(name, 0.0)) for name, pair in pairs.items()}
+    return found
+
+
+def dense_errors(precision: Precision) -> dict[str, float]:
+    """A dense layer's output and gradients."""
+    stored, product = precision.stored, precision.product
+    found: dict[str, float] = {}
+    for n_inputs, n_outputs in ((1024, 256), (256, 10), (10, 256)):
+        layer = Affine(n_inputs, n_outputs, 1024, 0)
+        x, slope = normal(2, 64, n_inputs).relu().to(stored), normal(2, 64, n_outputs).to(stored)
+        rows = (normal(2, 1024 + n_inputs * n_outputs)).to(stored)
+        gradients = torch.full_like(rows, float("nan"), dtype=torch.float32)
+        weight, bias = rows[:, 1024:].unflatten(1, (n_outputs, n_inputs)).double(), rows[:, :n_outputs].double()
+        out = dense_forward(layer, x, rows, product, activate=True, dtype=stored)
+        back = dense_input_gradient(layer, slope, rows, product, dtype=stored, like=x)
+        dense_weight_gradient(layer, slope, x, gradients, product)
+        pairs = {
+            "out": (out, (x.double() @ weight.mT + bias[:, None]).relu()),
+            "input": (back, (slope.double() @ weight) * (x > 0)),
+            "weight": (gradients[:, 1024:].unflatten(1, (n_outputs, n_inputs)), slope.double().mT @ x.double()),
+            "bias": (gradients[:, :n_outputs], slope.double().sum(1)),
+        }
+        found |= {f"dense {n_inputs}→{n_outputs} {name}": _distance(*pair) for name, pair in pairs.items()}
+    return found
+
+
+def normal(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, device="cuda")
+
+
+def first(images: torch.Tensor) -> torch.Tensor:
+    """Channels to the end, as the kernels have them."""
+    return images.permute(0, 1, 3, 4, 2).contiguous()
+
+
+def last(images: torch.Tensor) -> torch.Tensor:
+    return images.permute(0, 1, 4, 2, 3)
+
+
+def _weight(rows: torch.Tensor, channels: int) -> torch.Tensor:
+    return rows[:, 64:].unflatten(1, (4, 4, channels, 32)).permute(0, 4, 3, 1, 2)
 
 
 def bits() -> dict[str, bool]:
@@ -152,12 +259,13 @@ def profile(n: int) -> dict[str, float]:
     return {name: t for name, (t, _) in spent.items()}
 
 
-def steps(sizes: list[int]) -> dict[str, float]:
+def steps(sizes: list[int], more: bool) -> dict[str, float]:
     """µs per model and step of the whole step as a CUDA graph, draws included."""
     found = {}
     cases = [("beta_vae", 1, n, "bf16") for n in sizes]
     last = sizes[-1]
-    cases += [("beta_vae", 3, last, "bf16"), ("beta_vae", 1, last, "tf32"), ("factor_vae", 1, min(last, 128), "bf16")]
+    if more:
+        cases += [("beta_vae", 3, last, "bf16"), ("beta_vae", 1, last, "tf32"), ("factor_vae", 1, min(last, 128), "bf16")]
     for objective, channels, n, precision in cases:
         fleet, source = fleet_of(experiments(n, objective=objective), examples(channels), precision)
         stepper = Stepper(fleet, source, print)

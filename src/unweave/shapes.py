@@ -7,7 +7,7 @@ Axes are named by one word everywhere: model, batch, sample, latent, factor, cha
 from jaxtyping import Bool, Float, Int, Shaped, UInt8
 from torch import Tensor
 
-Scalar = float | Tensor
+Scalar = float | int | Tensor
 """A hyperparameter that may differ between the models of one fleet: a number, or a tensor with one axis less."""
 
 __all__ = ["Bool", "Float", "Int", "Scalar", "Shaped", "Tensor", "UInt8"]

@@ -23,10 +23,25 @@ ENGINES = {"interventions", "linear_svc", "logistic", "split", "trees"}
 """Files beside the metrics that are not one: what several of them fit."""
 
 SIZES = (4, 5, 3, 6)
-ROWS = pytest.mark.parametrize("row", METRICS.values(), ids=METRICS)
-SUPERVISED = pytest.mark.parametrize(
-    "row", [row for row in METRICS.values() if row.kind == "supervised"], ids=lambda row: row.name
-)
+SLOW = {"dci"}
+"""Rows that take seconds a call: their contracts are kept by the slow suite."""
+
+
+def each(*rows: Any) -> list[Any]:
+    """Parameters, one for every row or (row, invariance); slow ones marked."""
+    firsts = [row[0] if isinstance(row, tuple) else row for row in rows]
+    marks = [pytest.mark.slow if first.function.__name__ in SLOW else () for first in firsts]
+    names = [
+        "-".join([first.name, *row[1:]]) if isinstance(row, tuple) else row.name for first, row in zip(firsts, rows)
+    ]
+    return [
+        pytest.param(*(row if isinstance(row, tuple) else (row,)), marks=mark, id=name)
+        for row, mark, name in zip(rows, marks, names)
+    ]
+
+
+ROWS = pytest.mark.parametrize("row", each(*METRICS.values()))
+SUPERVISED = pytest.mark.parametrize("row", each(*(row for row in METRICS.values() if row.kind == "supervised")))
 
 LOOSE = {"infomec": 2e-2, "udr": 1e-3, "beta_vae": 0.1, "factor_vae": 0.1, "dci": 2e-2, "explicitness": 1e-3}
 """Scores behind a fit or a draw move with its tolerance or its sampling error; everything else agrees to 1e-9."""
@@ -38,6 +53,7 @@ CHANCE = {"jemmig": 0.75, "beta_vae": 0.4, "explicitness": 0.5}
 """A constant code gets at most 0.2 but where the score gives it more; see ``at_chance``."""
 
 QUICK: dict[str, dict[str, Any]] = {
+    "dci": {"n_rounds": 10},
     "beta_vae": {"n_train": 600, "n_test": 300, "batch_size": 16},
     "factor_vae": {"n_train": 600, "n_test": 300, "n_variance": 600, "batch_size": 16},
 }
@@ -215,7 +231,7 @@ def _rows(table: Table, order: np.ndarray) -> Table:
 INVARIANCES = [(row, what) for row in METRICS.values() for what in row.invariant_to if what in TRANSFORMS]
 
 
-@pytest.mark.parametrize(("row", "what"), INVARIANCES, ids=[f"{row.name}-{what}" for row, what in INVARIANCES])
+@pytest.mark.parametrize(("row", "what"), each(*INVARIANCES))
 @settings(max_examples=3, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_declared_invariances_hold(row: Metric, what: str, seed: int) -> None:
@@ -228,7 +244,7 @@ def test_declared_invariances_hold(row: Metric, what: str, seed: int) -> None:
 MODELS = [(row, what) for row, what in INVARIANCES if "models" in row.needs]
 
 
-@pytest.mark.parametrize(("row", "what"), MODELS, ids=[f"{row.name}-{what}" for row, what in MODELS])
+@pytest.mark.parametrize(("row", "what"), each(*MODELS))
 def test_each_model_may_change_on_its_own(row: Metric, what: str) -> None:
     rng = np.random.default_rng(0)
     models = fleet(mixed().codes)
@@ -259,13 +275,13 @@ def test_an_ideal_code_beats_a_mixed_and_a_random_one(row: Metric) -> None:
     assert ideal > noise + 0.2
 
 
-@pytest.mark.parametrize("row", [row for row in METRICS.values() if row.compact], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", each(*(row for row in METRICS.values() if row.compact)))
 def test_duplicated_codes_cost_where_compactness_is_asked(row: Metric) -> None:
     tables = worlds()
     assert measure(row, tables["twice"])[0] < measure(row, tables["ideal"])[0] - 0.25
 
 
-@pytest.mark.parametrize("row", [row for row in METRICS.values() if row.batched], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", each(*(row for row in METRICS.values() if row.batched)))
 def test_a_fleet_is_its_members(row: Metric) -> None:
     table = mixed()
     models = fleet(table.codes)
@@ -292,7 +308,7 @@ def test_bad_input_gets_one_sentence(row: Metric, bad: str) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("row", [row for row in METRICS.values() if row.batched], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", each(*(row for row in METRICS.values() if row.batched)))
 def test_a_device_gives_the_same(row: Metric, gpu: torch.device) -> None:
     table = mixed()
     there = Table(torch.tensor(table.codes, device=gpu), torch.tensor(table.factors, device=gpu))

@@ -275,3 +275,7 @@ def test_experiments_survive_json():
 def test_bad_settings(changes, message):
     with pytest.raises(ValueError, match=message):
         replace(TINY, **changes).resolve()
+
+
+def test_a_whole_number_and_a_float_are_one_experiment():
+    assert replace(TINY, objective=BetaVAE(6)).resolve().id == replace(TINY, objective=BetaVAE(6.0)).resolve().id

@@ -80,7 +80,9 @@ class Experiment:
     def resolve(self) -> "Experiment":
         """This experiment with every automatic choice made and every number checked."""
         self._check()
-        return replace(self, world=self.world.resolve(), plan=self.plan.resolve())
+        resolved = replace(self, world=self.world.resolve(), plan=self.plan.resolve())
+        # through JSON and back: BetaVAE(6) and BetaVAE(6.0) are one experiment with one id
+        return experiment_from(experiment_to(resolved))
 
     def architecture(self, shape: tuple[int, ...]) -> Architecture:
         """The structure of the model for examples of a given shape."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from unweave.config import from_plain, to_plain
+from unweave.config import Tables, from_plain, to_plain
 from unweave.models import LIKELIHOODS, NETWORKS, POSTERIORS, VAE, Architecture, Likelihood, Network, Posterior
 from unweave.train.checkpoint import from_bytes, to_bytes
 from unweave.train.experiment import experiment_to
@@ -14,7 +14,7 @@ from unweave.train.folder import RunFolder
 from unweave.train.run import Run
 
 FORMAT = 1
-TABLES = {Network: NETWORKS, Posterior: POSTERIORS, Likelihood: LIKELIHOODS}
+TABLES: Tables = {Network: NETWORKS, Posterior: POSTERIORS, Likelihood: LIKELIHOODS}
 
 
 def export(run: Run, target: Path | str) -> Path:
@@ -47,7 +47,7 @@ def from_pretrained(source: Path | str) -> VAE:
         )
     model = VAE(from_plain(Architecture, config["architecture"], TABLES, "architecture"))
     model.load_state_dict(from_bytes(_content(folder, "model.safetensors"))[0])
-    return model.to(memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload, no-any-return]
+    return model.to(memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 
 
 def card(run: Run) -> str:

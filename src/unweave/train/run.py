@@ -71,7 +71,7 @@ class Run:
         shape = tuple(int(size) for size in metadata["shape"].split(","))
         model = VAE(self.experiment.architecture(shape), self.experiment.init, self.experiment.seed)
         model.load_state_dict(tensors)
-        return model.to(memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload, no-any-return]
+        return model.to(memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 
     def rows(self, n: int, seed: int = 0) -> Int[Tensor, "sample"]:
         """Rows of the data, drawn without repetition; held-out ones where the run kept some."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import nn
@@ -19,6 +20,7 @@ from unweave.train.experiment import Experiment
 LATENT_STATISTICS = ("kl", "mean", "variance_of_mean", "mean_variance", "variance_of_variance")
 """What the history keeps of every latent: of a batch, its KL, the mean and variance of μ, and those of σ²."""
 
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
 Forward = Callable[[Tensor, Tensor], tuple[Code, Tensor]]
 
 
@@ -130,5 +132,5 @@ def _share(step: int | Tensor, warmup: int) -> float | Tensor:
     return torch.clamp(step / warmup, max=1.0) if isinstance(step, Tensor) else min(1.0, step / warmup)
 
 
-def _placed(module: nn.Module, device: str) -> nn.Module:
-    return module.to(device=device, memory_format=torch.channels_last)
+def _placed(module: AnyModule, device: str) -> AnyModule:
+    return module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingClassifier
 
-from unweave.metrics.supervised import trees
 from unweave.metrics.supervised.trees import fast_trees, sklearn_trees, thresholds
 
 
@@ -27,10 +26,9 @@ def test_importance_and_predictions_are_those_of_scikit_learn(n_classes: int) ->
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_the_first_rounds_are_scikit_learns_but_for_ties(monkeypatch: pytest.MonkeyPatch, n_classes: int) -> None:
+def test_the_first_rounds_are_scikit_learns_but_for_ties(n_classes: int) -> None:
     codes, labels = table(n_classes, 300)
-    monkeypatch.setattr(trees, "N_ROUNDS", 3)
-    fast = fast_trees(codes, labels, codes)
+    fast = fast_trees(codes, labels, codes, n_rounds=3)
     slow = GradientBoostingClassifier(n_estimators=3, random_state=0).fit(codes, labels)
     assert fast.importance == pytest.approx(slow.feature_importances_, abs=0.01)
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from unweave.metrics.estimators.arrays import check_count
 from unweave.metrics.supervised.split import split
-from unweave.metrics.supervised.trees import Fitted, fast_trees, sklearn_trees
+from unweave.metrics.supervised.trees import N_ROUNDS, Fitted, fast_trees, sklearn_trees
 from unweave.shapes import Float, Tensor
 
 BACKENDS: dict[str, Callable[..., Fitted]] = {"fast": fast_trees, "sklearn": sklearn_trees}
@@ -42,6 +43,7 @@ def dci(
     test_factors: Any = None,
     *,
     backend: str = "fast",
+    n_rounds: int = N_ROUNDS,
     n_train: int | None = None,
     n_test: int | None = None,
     seed: int | None = None,
@@ -54,9 +56,10 @@ def dci(
     """
     if backend not in BACKENDS:
         raise ValueError(f"backend must be {' or '.join(BACKENDS)}, not {backend!r}")
+    check_count(n_rounds, "n_rounds")
     parts = split(codes, factors, test_codes, test_factors, n_train=n_train, n_test=n_test, seed=seed)
     learn = BACKENDS[backend]
-    fitted = [learn(parts.codes, labels, parts.test_codes) for labels in parts.factors.T]
+    fitted = [learn(parts.codes, labels, parts.test_codes, n_rounds) for labels in parts.factors.T]
     importance = np.stack([model.importance for model in fitted], axis=1)
     test = np.array([np.mean(model.test == truth) for model, truth in zip(fitted, parts.test_factors.T)])
     train = np.array([np.mean(model.train == truth) for model, truth in zip(fitted, parts.factors.T)])

@@ -38,7 +38,10 @@ class Fitted:
 
 
 def fast_trees(
-    codes: Float[np.ndarray, "sample latent"], labels: Int[np.ndarray, "sample"], test: Float[np.ndarray, "test latent"]
+    codes: Float[np.ndarray, "sample latent"],
+    labels: Int[np.ndarray, "sample"],
+    test: Float[np.ndarray, "test latent"],
+    n_rounds: int = N_ROUNDS,
 ) -> Fitted:
     """Fit on (codes, labels), predict both tables. One label, or codes that never vary, give the commonest label."""
     classes, targets = np.unique(labels, return_inverse=True)
@@ -48,20 +51,23 @@ def fast_trees(
     edges = [thresholds(column, n_bins) for column in codes.T]
     forest = _Forest(_bin(codes, edges), max(map(len, edges)) + 1)
     tables = forest.binned, _bin(test, edges)
-    importance, scores = _boost(forest, tables, torch.from_numpy(targets), len(classes))
+    importance, scores = _boost(forest, tables, torch.from_numpy(targets), len(classes), n_rounds)
     decided = [classes[_decide(table).numpy()] for table in scores]
     return Fitted(_share(_even(importance, tables[0])), decided[0], decided[1])
 
 
 def sklearn_trees(
-    codes: Float[np.ndarray, "sample latent"], labels: Int[np.ndarray, "sample"], test: Float[np.ndarray, "test latent"]
+    codes: Float[np.ndarray, "sample latent"],
+    labels: Int[np.ndarray, "sample"],
+    test: Float[np.ndarray, "test latent"],
+    n_rounds: int = N_ROUNDS,
 ) -> Fitted:
     """The reference: scikit-learn's ``GradientBoostingClassifier`` with its defaults and a fixed seed for ties."""
     from sklearn.ensemble import GradientBoostingClassifier
 
     if len(np.unique(labels)) == 1:
         return _commonest(codes, labels, test)
-    model = GradientBoostingClassifier(random_state=0).fit(codes, labels)
+    model = GradientBoostingClassifier(n_estimators=n_rounds, random_state=0).fit(codes, labels)
     return Fitted(np.abs(model.feature_importances_), model.predict(codes), model.predict(test))
 
 
@@ -171,14 +177,14 @@ def _best_splits(
 
 
 def _boost(
-    forest: _Forest, tables: tuple[Tensor, Tensor], targets: Int[Tensor, "sample"], n_classes: int
+    forest: _Forest, tables: tuple[Tensor, Tensor], targets: Int[Tensor, "sample"], n_classes: int, n_rounds: int
 ) -> tuple[Float[Tensor, "latent"], list[Float[Tensor, "tree _"]]]:
     """Total variance reduction of every latent, and the scores of both tables after the last round."""
     truth, priors = _truth_and_priors(targets, n_classes)
     scores = [priors[:, None].repeat(1, table.shape[1]) for table in tables]
     importance = torch.zeros(forest.n_latents, dtype=torch.float64)
     generator = np.random.default_rng(0)
-    for _ in range(N_ROUNDS):
+    for _ in range(n_rounds):
         order = torch.from_numpy(generator.permutation(forest.n_latents))
         probability = _probability(scores[0])
         levels, leaf = forest.grow(truth - probability, order)

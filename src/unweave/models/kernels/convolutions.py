@@ -117,7 +117,7 @@ def tiles_for(what: str, join: Join, dtype: torch.dtype) -> Tiles:
         return known
     if what == "correlate":
         return Tiles(32, 1, 8 if join.kernel * join.n_big * join.n_small > 8192 else 4, 2)
-    return Tiles(64, 64, 4, 2)
+    return Tiles(64, 64, 4, 1 if what == "up" else 2)
 
 
 @triton.jit
