@@ -1,7 +1,7 @@
 """How many latents does the demo's model use? All seeds, side by side in single-threaded processes.
 
-    python benchmarks/demo_seeds.py --seeds 10 --workers 2
-    python benchmarks/demo_seeds.py --beta 4,6,8 --warmup 0,500     # a grid of settings
+python benchmarks/demo_seeds.py --seeds 10 --workers 2
+python benchmarks/demo_seeds.py --beta 4,6,8 --warmup 0,500     # a grid of settings
 """
 
 import argparse
@@ -57,7 +57,11 @@ def main() -> None:
         parser.add_argument(f"--{name}", default="")
     parser.add_argument("--out")
     given = parser.parse_args()
-    grid = {n: [float(v) for v in getattr(given, n).split(",")] for n in ("beta", "warmup", "steps", "rate", "batch") if getattr(given, n)}
+    grid = {
+        n: [float(v) for v in getattr(given, n).split(",")]
+        for n in ("beta", "warmup", "steps", "rate", "batch")
+        if getattr(given, n)
+    }
     settings = [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
     jobs = [(setting, seed) for setting in settings for seed in range(given.seeds)]
     with ProcessPoolExecutor(given.workers) as pool:
@@ -69,7 +73,10 @@ def main() -> None:
         mine = [row for row in rows if all(row[k] == v for k, v in setting.items())]
         shown = " ".join(f"{r['active']}/{r['mixed']}/{r['passive']}" for r in mine)
         cpu = sum(r["cpu_s"] for r in mine) / len(mine)
-        print(f"{setting or 'the demo itself'}: active/mixed/passive {shown}  loss {sum(r['loss'] for r in mine) / len(mine):.1f}  {cpu:.0f} CPU-s a run", flush=True)
+        print(
+            f"{setting or 'the demo itself'}: active/mixed/passive {shown}  loss {sum(r['loss'] for r in mine) / len(mine):.1f}  {cpu:.0f} CPU-s a run",
+            flush=True,
+        )
     if given.out:
         with open(given.out, "w") as file:
             json.dump(rows, file, indent=1)

@@ -141,7 +141,9 @@ def end_errors(precision: Precision, channels: int, packing: str) -> dict[str, f
     numbers = data.examples(torch.arange(16, device="cuda")).unflatten(0, (2, 8))
     frame = Frame(PACKINGS[packing], channels, 64, 64, 0, 0)
     join = Join(32, 32, channels, 32, 4, 64, 0)
-    weight, bias, out_bias = (t.to(stored) for t in (0.1 * normal(2, 32, channels, 4, 4), normal(2, 32), normal(2, channels)))
+    weight, bias, out_bias = (
+        t.to(stored) for t in (0.1 * normal(2, 32, channels, 4, 4), normal(2, 32), normal(2, channels))
+    )
     small = normal(2, 8, 32, 32, 32).relu().to(stored)
     rows = torch.zeros(2, 64 + weight[0].numel(), device="cuda", dtype=stored)
     rows[:, 64:] = weight.permute(0, 3, 4, 2, 1).flatten(1)
@@ -230,7 +232,11 @@ def bits() -> dict[str, bool]:
         for part, place in (("weights", 0), ("history", 1)):
             same = all(torch.equal(result[place], results[64][place]) for result in results.values())
             found[f"{objective} {part}"] = same
-        print(f"{objective}: same bits in fleets of 1, 2, 7, 64:", found[f"{objective} weights"], found[f"{objective} history"])
+        print(
+            f"{objective}: same bits in fleets of 1, 2, 7, 64:",
+            found[f"{objective} weights"],
+            found[f"{objective} history"],
+        )
     return found
 
 
@@ -265,7 +271,11 @@ def steps(sizes: list[int], more: bool) -> dict[str, float]:
     cases = [("beta_vae", 1, n, "bf16") for n in sizes]
     last = sizes[-1]
     if more:
-        cases += [("beta_vae", 3, last, "bf16"), ("beta_vae", 1, last, "tf32"), ("factor_vae", 1, min(last, 128), "bf16")]
+        cases += [
+            ("beta_vae", 3, last, "bf16"),
+            ("beta_vae", 1, last, "tf32"),
+            ("factor_vae", 1, min(last, 128), "bf16"),
+        ]
     for objective, channels, n, precision in cases:
         fleet, source = fleet_of(experiments(n, objective=objective), examples(channels), precision)
         stepper = Stepper(fleet, source, print)

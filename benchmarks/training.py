@@ -8,6 +8,8 @@ times every way for some steps, in turn. The ratio of medians is what holds on a
 """
 
 import argparse
+import contextlib
+import io
 import json
 import statistics
 import time
@@ -124,7 +126,8 @@ def pythae(data: Data) -> Callable[[int], None]:
             return DatasetOutput(data=self.images[place])
 
     def run(steps: int) -> None:
-        with tempfile.TemporaryDirectory() as folder:
+        quiet = (contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()))
+        with tempfile.TemporaryDirectory() as folder, quiet[0], quiet[1]:
             settings = BaseTrainerConfig(
                 output_dir=folder, num_epochs=1, per_device_train_batch_size=64, no_cuda=True, steps_saving=None
             )

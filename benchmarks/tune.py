@@ -76,7 +76,13 @@ def main() -> None:
             timed.setdefault((what, shape), []).append((spent, tiles))
     for (what, shape), found in timed.items():
         found.sort(key=lambda pair: pair[0])
-        print(what, shape, " | ".join(f"{t:.2f} {c.rows},{c.run},{c.warps},{c.stages}" for t, c in found[:8]), "| worst", f"{found[-1][0]:.2f}")
+        print(
+            what,
+            shape,
+            " | ".join(f"{t:.2f} {c.rows},{c.run},{c.warps},{c.stages}" for t, c in found[:8]),
+            "| worst",
+            f"{found[-1][0]:.2f}",
+        )
         convolutions.TUNED[what, shape[1], shape[2]] = found[0][1]
     if "OUT" in os.environ:
         plain = {f"{w} {s}": [(t, vars(c)) for t, c in found] for (w, s), found in timed.items()}

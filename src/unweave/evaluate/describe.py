@@ -40,7 +40,9 @@ def describe(run: Run, *, n: int = 2048, seed: int = 0, rule: Rule = "variance")
     images = run.images(n, seed)
     code = run.encode(images, seed=seed)
     variance = code.variance
-    loss = run.model.architecture.likelihood.loss(images, run.outputs(code.mean), run.model.log_noise)
+    loss = run.model.architecture.likelihood.loss(
+        images, run.outputs(code.mean), None if run.model.log_noise is None else run.model.log_noise.cpu()
+    )
     return Description(
         variable_types(code.mean, variance, rule=rule),
         code.kl.mean(0),

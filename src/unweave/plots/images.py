@@ -30,7 +30,12 @@ def grid(images: ArrayLike, columns: int = 8) -> "matplotlib.figure.Figure":
     return _drawn(_folded(array, min(columns, len(array))))[0]
 
 
-def reconstructions(originals: ArrayLike, reconstructed: ArrayLike, columns: int = 10) -> "matplotlib.figure.Figure":
+def reconstructions(
+    originals: ArrayLike,
+    reconstructed: ArrayLike,
+    columns: int = 10,
+    names: tuple[str, str] = ("original", "reconstructed"),
+) -> "matplotlib.figure.Figure":
     """Each original above its reconstruction; both [image, channel, height, width]."""
     first = pictures("originals", originals, "image")
     second = pictures("reconstructed", reconstructed, "image")
@@ -40,7 +45,7 @@ def reconstructions(originals: ArrayLike, reconstructed: ArrayLike, columns: int
     pairs = np.stack([_folded(first, columns), _folded(second, columns)], axis=1)
     figure, ticks = _drawn(pairs.reshape(-1, *pairs.shape[2:]), left=100)
     for row, y in enumerate(ticks.rows):
-        _beside(figure, ticks, y, "reconstructed" if row % 2 else "original", "")
+        _beside(figure, ticks, y, names[row % 2], "")
     return figure
 
 

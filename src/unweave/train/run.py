@@ -18,10 +18,10 @@ from unweave.train.history import History, read_history
 
 
 class Run:
-    """A finished run. Every file is checked against its checksum before it is used."""
+    """A run by its folder. Every file is checked against its checksum before it is used; results come on the CPU."""
 
-    def __init__(self, folder: Path | str) -> None:
-        self.files = RunFolder(folder)
+    def __init__(self, folder: Path | str, device: str = "cpu") -> None:
+        self.files, self.device = RunFolder(folder), device
         if not self.files.has("config.json"):
             raise FileNotFoundError(f"{self.files.path} is not a run folder: it has no config.json of ours")
 
@@ -71,7 +71,7 @@ class Run:
         shape = tuple(int(size) for size in metadata["shape"].split(","))
         model = VAE(self.experiment.architecture(shape), self.experiment.init, self.experiment.seed)
         model.load_state_dict(tensors)
-        return model.to(memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
+        return model.to(self.device, memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 
     def rows(self, n: int, seed: int = 0) -> Int[Tensor, "sample"]:
         """Rows of the data, drawn without repetition; held-out ones where the run kept some."""
@@ -92,14 +92,14 @@ class Run:
         parts = []
         for place, images_here in enumerate(images.split(batch_size)):
             noise = rng.normal(seed, rng.Purpose.EVALUATE, place, len(images_here), self.experiment.latents)
-            parts.append(self.model.code(images_here, noise))
+            parts.append(self.model.code(images_here.to(self.device), noise.to(self.device)))
         fields = ("mean", "log_variance", "sampled", "kl")
-        return Code(*(torch.cat([getattr(part, name) for part in parts]) for name in fields))
+        return Code(*(torch.cat([getattr(part, name) for part in parts]).cpu() for name in fields))
 
     @torch.no_grad()
     def outputs(self, codes: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample ..."]:
         """The decoder's raw outputs for codes: logits, for a Bernoulli likelihood."""
-        return torch.cat([self.model.decoder(part) for part in codes.split(256)])
+        return torch.cat([self.model.decoder(part.to(self.device)).cpu() for part in codes.split(256)])
 
     def decode(self, codes: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample ..."]:
         """What the model shows for given codes."""

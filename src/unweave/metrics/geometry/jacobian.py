@@ -1,7 +1,7 @@
 """Jacobians of a decoder at many codes, by forward-mode differentiation.
 
-One pass forwards carries the derivative along one latent for a whole batch of examples, so d passes give all of
-them; going backwards would need one pass for every pixel.
+One pass forwards carries the derivatives along all latents for a whole batch of examples, beside one decoding that
+they share; going backwards would need one pass for every pixel.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,15 +44,15 @@ def gram(jacobian: Float[Tensor, "sample feature latent"]) -> Float[Tensor, "sam
 def _chunks(decode: Decode, codes: Tensor, chunk: int) -> Iterator[Tensor]:
     if codes.ndim != 2 or len(codes) == 0 or not codes.is_floating_point():
         raise ValueError(f"codes must be floats, sample × latent, with at least one sample, not {tuple(codes.shape)}")
+    units = torch.eye(codes.shape[1], dtype=codes.dtype, device=codes.device)
     for part in codes.detach().split(chunk):
-        columns = [_along(decode, part, latent) for latent in range(codes.shape[1])]
-        yield torch.stack(columns, dim=-1)
+        yield torch.func.vmap(lambda unit, part=part: _along(decode, part, unit), out_dims=-1)(units)
 
 
-def _along(decode: Decode, codes: Tensor, latent: int) -> Float[Tensor, "sample feature"]:
-    tangent = torch.zeros_like(codes)
-    tangent[:, latent] = 1.0
-    outputs, moved = torch.func.jvp(decode, (codes,), (tangent,))
+def _along(
+    decode: Decode, codes: Float[Tensor, "sample latent"], direction: Float[Tensor, "latent"]
+) -> Float[Tensor, "sample feature"]:
+    outputs, moved = torch.func.jvp(decode, (codes,), (direction.expand_as(codes),))
     if len(outputs) != len(codes):
         raise ValueError(f"decode must return one output for each of {len(codes)} codes, not {len(outputs)}")
     return moved.flatten(1)

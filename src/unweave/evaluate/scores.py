@@ -1,0 +1,149 @@
+"""What measuring gives: every number with its interval, the parts behind it, and what was left out and why."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unweave.shapes import Float, Tensor
+
+MOST_WRITTEN = 100_000
+"""Entries up to which a part is written out in full; a larger one is named with its shape."""
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Number:
+    """One headline number: a float, or for a fleet one entry per model.
+
+    ``draws`` holds it again for every resampling seed (NaN where a half had too few rows for it), ``error`` is its
+    standard error over them, ``low`` and ``high`` bound its interval at 95 %. ``chance`` is what the same codes get in
+    random order, ``adjusted`` the share of the way from chance to the top: (value − chance) / (top − chance).
+    """
+
+    value: float | Float[np.ndarray, "model"]
+    range: tuple[float, float]
+    higher_is_better: bool
+    draws: Float[np.ndarray, "seed *model"]
+    chance: float | Float[np.ndarray, "model"] | None = None
+
+    @property
+    def error(self) -> float | Float[np.ndarray, "model"] | None:
+        return spread(self.draws)
+
+    @property
+    def interval(self) -> tuple[Any, Any] | None:
+        """From low to high, inside the range; None where there were fewer than two draws to compare."""
+        return around(self.value, self.draws, self.range)
+
+    @property
+    def adjusted(self) -> float | Float[np.ndarray, "model"] | None:
+        top = self.range[1] if self.higher_is_better else self.range[0]
+        if self.chance is None or not math.isfinite(top):
+            return None
+        room = np.asarray(top - self.chance)
+        found = np.where(np.abs(room) > 1e-12, (self.value - self.chance) / np.where(room == 0, 1.0, room), 0.0)
+        return float(found) if found.ndim == 0 else found
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Numbers by name (``mig``, ``dci.completeness``), the full result of every metric, and why others are missing."""
+
+    numbers: dict[str, Number]
+    parts: dict[str, Any]
+    """What each metric returned; a tuple of results where the models of a fleet were measured one by one."""
+    left_out: dict[str, str]
+    seconds: dict[str, float]
+    n_samples: int
+    n_models: int | None = None
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Number:
+        return self.numbers[name]
+
+    def __str__(self) -> str:
+        width = max(map(len, self.numbers), default=0)
+        return "\n".join(f"{name:<{width}}  {written(number)}" for name, number in self.numbers.items())
+
+    def to_plain(self) -> dict[str, Any]:
+        """As dictionaries, lists and numbers, ready for JSON; infinity is written as the text "inf"."""
+        return {
+            "n_samples": self.n_samples,
+            "n_models": self.n_models,
+            "settings": plain(dict(self.settings)),
+            "scores": {name: _number(number) for name, number in self.numbers.items()},
+            "left_out": self.left_out,
+            "seconds": {name: round(value, 4) for name, value in self.seconds.items()},
+            "parts": {name: plain(part) for name, part in self.parts.items()},
+        }
+
+
+def spread(draws: Float[np.ndarray, "seed *model"]) -> float | Float[np.ndarray, "model"] | None:
+    """Standard deviation over the seeds that gave a number; None with fewer than two, or with infinite ones."""
+    kept = draws[~np.isnan(draws).reshape(len(draws), -1).any(1)] if len(draws) else draws
+    if len(kept) < 2 or not np.isfinite(kept).all():
+        return None
+    found = kept.std(axis=0, ddof=1)
+    return float(found) if found.ndim == 0 else found
+
+
+def around(value: Any, draws: np.ndarray, bounds: tuple[float, float]) -> tuple[Any, Any] | None:
+    """value ± t · error, Student's t for the number of draws, cut off at the bounds."""
+    from scipy.stats import t
+
+    error = spread(draws)
+    if error is None or not np.isfinite(value).all():
+        return None
+    n_draws = int((~np.isnan(draws).reshape(len(draws), -1).any(1)).sum())
+    reach = float(t.ppf(0.5 + LEVEL / 2, n_draws - 1)) * error
+    ends = np.clip(value - reach, *bounds), np.clip(value + reach, *bounds)
+    # the value may lie outside by rounding alone
+    low, high = np.minimum(ends[0], value), np.maximum(ends[1], value)
+    return (float(low), float(high)) if np.ndim(low) == 0 else (low, high)
+
+
+def written(number: Number) -> str:
+    """Value and interval as a few characters; for a fleet the mean and the extremes."""
+    if np.ndim(number.value):
+        values = np.asarray(number.value)
+        return f"{values.mean():.4g} over {len(values)} models, {values.min():.4g} to {values.max():.4g}"
+    ends = number.interval
+    return f"{number.value:.4g}" + (f"  [{ends[0]:.4g}, {ends[1]:.4g}]" if ends else "")
+
+
+def plain(value: Any) -> Any:
+    """A result as plain values. Infinity becomes text, a NaN would be a mistake of ours and stops the program."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Tensor | np.ndarray):
+        if math.prod(value.shape) > MOST_WRITTEN:
+            return {"shape": list(value.shape), "left_out": f"more than {MOST_WRITTEN} entries"}
+        return plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float | np.floating):
+        assert not math.isnan(value)
+        return float(value) if math.isfinite(value) else "inf" if value > 0 else "-inf"
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def _number(number: Number) -> dict[str, Any]:
+    ends = number.interval
+    draws = [None if np.isnan(draw).any() else plain(draw) for draw in number.draws]
+    return {
+        "value": plain(number.value),
+        "low": plain(ends[0]) if ends else None,
+        "high": plain(ends[1]) if ends else None,
+        "error": plain(number.error),
+        "chance": plain(number.chance),
+        "adjusted": plain(number.adjusted),
+        "higher_is_better": number.higher_is_better,
+        "draws": draws,
+    }

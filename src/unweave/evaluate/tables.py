@@ -1,0 +1,161 @@
+"""Tables of codes and factors from anyone's files: npz, a pair of npy, csv or parquet.
+
+| file | codes | factors | variance, optional |
+|---|---|---|---|
+| ``.npz`` | array ``codes`` (or ``latents``, ``z``) | ``factors`` (``labels``, ``y``) | ``variance`` |
+| ``.npy`` ``.npy`` | the first file | the second file | – |
+| ``.csv``, ``.parquet`` | columns ``code_*``, ``latent_*``, ``z*`` | ``factor_*``, ``label_*``, ``y*`` | ``variance_*`` |
+
+What follows the prefix is the column's name. ``z*`` and ``y*`` stand for a letter alone or followed by a number or an
+underscore, so that a column ``year`` is not taken for a factor. Files without factors are measured without labels.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ARRAYS = {"codes": ("codes", "latents", "z"), "factors": ("factors", "labels", "y"), "variance": ("variance",)}
+COLUMNS = {
+    "codes": re.compile(r"(?:(?:codes?|latents?|z)_(.+)|(?:codes?|latents?|z)(\d*))$", re.IGNORECASE),
+    "factors": re.compile(r"(?:(?:factors?|labels?|y)_(.+)|(?:factors?|labels?|y)(\d*))$", re.IGNORECASE),
+    "variance": re.compile(r"(?:variances?_(.+)|variances?(\d*))$", re.IGNORECASE),
+}
+KINDS = (".npz", ".npy", ".csv", ".parquet")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Codes (sample × latent, or model × sample × latent), the factors of the same samples, and the columns' names."""
+
+    name: str
+    codes: np.ndarray
+    factors: np.ndarray | None = None
+    variance: np.ndarray | None = None
+    latent_names: tuple[str, ...] = ()
+    factor_names: tuple[str, ...] = ()
+
+
+def read_tables(paths: Sequence[str | Path]) -> list[Table]:
+    """One table from every npz, csv or parquet file, and from every two npy files: codes first, then factors."""
+    tables: list[Table] = []
+    waiting: Path | None = None
+    for path in map(Path, paths):
+        if path.suffix.lower() != ".npy":
+            tables.append(_checked(_read_one(path)))
+        elif waiting is None:
+            waiting = path
+        else:
+            table = Table(waiting.stem, _load(waiting), _load(path))
+            tables.append(_checked(table))
+            waiting = None
+    if waiting is not None:
+        raise ValueError(f"{waiting} stands alone: give npy files in pairs, codes first and then factors")
+    return tables
+
+
+def _read_one(path: Path) -> Table:
+    kind = path.suffix.lower()
+    if kind not in KINDS:
+        raise ValueError(f"{path} ends in {kind or 'nothing'}; known kinds of file are {', '.join(KINDS)}")
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty: it holds no bytes at all")
+    return _read_npz(path) if kind == ".npz" else _read_columns(path, kind)
+
+
+def _load(path: Path) -> Any:
+    """The arrays of an npz or npy file; anything but plain numbers and text is refused, for loading could run code."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    try:
+        return np.load(path, allow_pickle=False)
+    except Exception as error:
+        if "pickle" in str(error) and path.stat().st_size and "object" in str(error).lower():
+            raise ValueError(f"{path} holds Python objects; save plain numbers or text instead") from error
+        raise ValueError(
+            f"{path} cannot be read as {path.suffix[1:]}: it is empty, damaged or of another kind"
+        ) from error
+
+
+def _read_npz(path: Path) -> Table:
+    with _load(path) as arrays:
+        found = {part: _array(arrays, names, path) for part, names in ARRAYS.items()}
+        names = {part: _names(arrays, part) for part in ("latent_names", "factor_names")}
+        if found["codes"] is None:
+            held = ", ".join(arrays.files) or "nothing"
+            raise ValueError(f"{path} has no array `codes` (sample × latent); it holds {held}")
+    return Table(path.stem, found["codes"], found["factors"], found["variance"], **names)
+
+
+def _array(arrays: Any, names: tuple[str, ...], path: Path) -> Any:
+    name = next((name for name in names if name in arrays.files), None)
+    if name is None:
+        return None
+    try:
+        return arrays[name]
+    except ValueError as error:
+        raise ValueError(f"array {name} of {path} holds Python objects; save plain numbers or text instead") from error
+
+
+def _names(arrays: Any, part: str) -> tuple[str, ...]:
+    return tuple(map(str, arrays[part])) if part in arrays.files else ()
+
+
+def _read_columns(path: Path, kind: str) -> Table:
+    import polars as pl
+
+    try:
+        frame = pl.read_csv(path, infer_schema_length=None) if kind == ".csv" else pl.read_parquet(path)
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"{path} cannot be read as {kind[1:]}: {reason}") from error
+    chosen = {part: [name for name in frame.columns if pattern.match(name)] for part, pattern in COLUMNS.items()}
+    if not chosen["codes"]:
+        held = ", ".join(frame.columns[:8]) + (", …" if len(frame.columns) > 8 else "")
+        raise ValueError(f"{path} has no column of codes: name them code_*, latent_* or z*; it has {held or 'none'}")
+    parts = {part: _stack(frame, names, part, path) if names else None for part, names in chosen.items()}
+    shown = {part: tuple(_suffix(COLUMNS[part], name) for name in chosen[part]) for part in ("codes", "factors")}
+    codes = parts["codes"]
+    assert codes is not None
+    return Table(path.stem, codes, parts["factors"], parts["variance"], shown["codes"], shown["factors"])
+
+
+def _suffix(pattern: re.Pattern[str], name: str) -> str:
+    found = pattern.match(name)
+    assert found is not None
+    return next((group for group in found.groups() if group), name)
+
+
+def _stack(frame: Any, names: list[str], part: str, path: Path) -> np.ndarray:
+    columns = [_column(frame[name], part, path) for name in names]
+    if any(column.dtype.kind == "O" for column in columns):
+        columns = [column.astype(object) for column in columns]
+    return np.stack(columns, axis=-1)
+
+
+def _column(series: Any, part: str, path: Path) -> np.ndarray:
+    """Words become objects; a gap, a NaN, or words among codes are refused by the column's own name."""
+    words = series.dtype.is_numeric() is False and str(series.dtype) != "Boolean"
+    if series.null_count():
+        raise ValueError(f"{path}: column {series.name} of {part} has {series.null_count()} gaps; drop those rows")
+    if words and part != "factors":
+        raise ValueError(f"{path}: column {series.name} of {part} must hold numbers, not {series.dtype}")
+    column = np.array(series.to_list(), dtype=object) if words else series.to_numpy()
+    if not words and column.dtype.kind == "f" and not np.isfinite(column).all():
+        raise ValueError(f"{path}: column {series.name} of {part} holds NaN or infinity; drop those rows")
+    return column
+
+
+def _checked(table: Table) -> Table:
+    if isinstance(table.codes, np.lib.npyio.NpzFile) or isinstance(table.factors, np.lib.npyio.NpzFile):
+        raise ValueError(f"{table.name} is an npz archive under another name; call it .npz")
+    n_latents = table.codes.shape[-1] if table.codes.ndim > 1 else 1
+    n_factors = 0 if table.factors is None else table.factors.shape[-1] if table.factors.ndim > 1 else 1
+    latents = table.latent_names if len(table.latent_names) == n_latents else tuple(map(str, range(n_latents)))
+    factors = table.factor_names if len(table.factor_names) == n_factors else tuple(map(str, range(n_factors)))
+    return replace(table, latent_names=latents, factor_names=factors)
