@@ -71,12 +71,10 @@ def main() -> None:
             rows.append(row)
     for setting in settings:
         mine = [row for row in rows if all(row[k] == v for k, v in setting.items())]
-        shown = " ".join(f"{r['active']}/{r['mixed']}/{r['passive']}" for r in mine)
-        cpu = sum(r["cpu_s"] for r in mine) / len(mine)
-        print(
-            f"{setting or 'the demo itself'}: active/mixed/passive {shown}  loss {sum(r['loss'] for r in mine) / len(mine):.1f}  {cpu:.0f} CPU-s a run",
-            flush=True,
-        )
+        shown = " ".join(f"{row['active']}/{row['mixed']}/{row['passive']}" for row in mine)
+        loss, cpu = (sum(row[name] for row in mine) / len(mine) for name in ("loss", "cpu_s"))
+        about = f"{setting or 'the demo itself'}: active/mixed/passive {shown}"
+        print(f"{about}  loss {loss:.1f}  {cpu:.0f} CPU-s a run", flush=True)
     if given.out:
         with open(given.out, "w") as file:
             json.dump(rows, file, indent=1)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -83,7 +83,8 @@ class Yardstick:
         jobs = len(self.rows) * (len(rounds) + chances)
         bench = _Bench(self, table, spread, pool, watch or _silent, jobs)
         found = [bench.round(draw, place) for place, draw in enumerate(rounds)]
-        random = [bench.round(first, 0, permutation(table.shape[-2], self.seed + place)) for place in range(chances)]
+        shuffled = [replace(first, seed=self.seed + place) for place in range(chances)]
+        random = [bench.round(draw, 0, permutation(table.shape[-2], draw.seed)) for draw in shuffled]
         return bench.scores(found, random)
 
     @cached_property
@@ -164,7 +165,7 @@ class _Bench:
         self.watch(self.n_jobs, self.n_jobs, "done")
         n_models = len(self.codes) if self.codes.ndim == 3 else None
         how = self.yardstick
-        settings = {"split": how.split, "seeds": how.seeds, "seed": how.seed, "adjust": how.adjust}
+        settings: dict[str, Any] = {name: getattr(how, name) for name in ("split", "seeds", "seed", "adjust")}
         settings |= {"factor_bins": how.factor_bins, "options": how.settings}
         shape = self.codes.shape
         return Scores(numbers, found[0], self.left_out, self.seconds, shape[-2], n_models, settings)

@@ -1,10 +1,9 @@
 """Tables of codes and factors from anyone's files: npz, a pair of npy, csv or parquet.
 
-| file | codes | factors | variance, optional |
-|---|---|---|---|
-| ``.npz`` | array ``codes`` (or ``latents``, ``z``) | ``factors`` (``labels``, ``y``) | ``variance`` |
-| ``.npy`` ``.npy`` | the first file | the second file | – |
-| ``.csv``, ``.parquet`` | columns ``code_*``, ``latent_*``, ``z*`` | ``factor_*``, ``label_*``, ``y*`` | ``variance_*`` |
+- ``.npz``: arrays ``codes`` (or ``latents``, ``z``), ``factors`` (``labels``, ``y``) and, if known, ``variance``;
+- ``.npy`` ``.npy``: the first file holds the codes, the second the factors;
+- ``.csv``, ``.parquet``: columns ``code_*``, ``latent_*`` or ``z*``; ``factor_*``, ``label_*`` or ``y*``;
+  ``variance_*``.
 
 What follows the prefix is the column's name. ``z*`` and ``y*`` stand for a letter alone or followed by a number or an
 underscore, so that a column ``year`` is not taken for a factor. Files without factors are measured without labels.

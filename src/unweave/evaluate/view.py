@@ -35,6 +35,8 @@ class View:
         self, table: Arrays, draw: Draw, settings: Mapping[str, Mapping[str, Any]], permuted: bool = False
     ) -> None:
         self.table, self.draw, self.settings, self.permuted = table, draw, settings, permuted
+        self.counts: dict[int, Information] = {}
+        """By number of bins, shared by every metric that starts from counts."""
 
     @cached_property
     def codes(self) -> Float[Tensor, "*model sample latent"]:
@@ -52,20 +54,14 @@ class View:
 
     @cached_property
     def sampled(self) -> Float[Tensor, "*model sample latent"]:
-        generator = torch.Generator().manual_seed(self.draw.seed)
-        noise = torch.randn(self.codes.shape, generator=generator, dtype=self.codes.dtype).to(self.codes.device)
-        return self.codes + self.variance.sqrt() * noise
+        noise = torch.from_numpy(np.random.default_rng(self.draw.seed).standard_normal(tuple(self.codes.shape)))
+        return self.codes + self.variance.sqrt() * noise.to(self.codes)
 
     @cached_property
     def kl(self) -> Float[Tensor, "*model latent"]:
         variance = self.variance.clamp(min=1e-300 if self.variance.dtype == torch.float64 else 1e-38)
         # KL_j = ½ E[μ² + σ² − log σ² − 1]
         return 0.5 * (self.codes.square() + variance - variance.log() - 1.0).mean(-2)
-
-    @cached_property
-    def information(self) -> dict[int, Information]:
-        """Counts by number of bins, shared by every metric that starts from them."""
-        return {}
 
     def call(self, row: Metric) -> Any:
         """One metric on these arrays; the models of a fleet one by one where it does not take them together."""
@@ -81,7 +77,7 @@ class View:
     def _of(self, model: int | None, row: Metric) -> Any:
         options, needs = self._settings(row), row.needs.split()
         if _shares_counts(row):
-            return row.function(self._informed(model, options.pop("n_bins", 20)), **options)
+            return row.function(self._informed(options.pop("n_bins", 20)), **options)
         arguments = [self._argument(word, model) for word in needs if word not in ("seed", "split", "pairs")]
         if "pairs" in needs and (self.draw.test is not None or self.table.pool is not None):
             arguments = self._pool(model)
@@ -95,7 +91,8 @@ class View:
 
     @cached_property
     def _test_factors(self) -> Tensor:
-        assert self.table.truth is not None and self.draw.test is not None
+        assert self.table.truth is not None
+        assert self.draw.test is not None
         return self._take(self.table.truth.numbers, self.draw.test)
 
     def _pool(self, model: int | None) -> list[Tensor]:
@@ -109,10 +106,10 @@ class View:
             self._take(self.table.truth.numbers, self.draw.pool),
         ]
 
-    def _informed(self, model: int | None, n_bins: int) -> Information:
-        if n_bins not in self.information:
-            self.information[n_bins] = information(self.codes, self.factors, n_bins)
-        return self.information[n_bins]
+    def _informed(self, n_bins: int) -> Information:
+        if n_bins not in self.counts:
+            self.counts[n_bins] = information(self.codes, self.factors, n_bins)
+        return self.counts[n_bins]
 
     def _settings(self, row: Metric) -> dict[str, Any]:
         options = dict(self.settings.get(row.name, {}))

@@ -54,60 +54,84 @@ class Tiles:
 
 
 def down(
-    join: Join, big: Tensor, weights: Tensor, product: str, *, activate: bool = False, like: Tensor | None = None
-) -> Float[Tensor, "model batch height width small"]:
-    """From big to small: with ``activate`` plus bias and rectified, with ``like`` only where that is positive."""
+    join: Join, big: Tensor, weights: Tensor, product: str, *,
+    activate: bool = False, like: Tensor | None = None, bias_gradient: Tensor | None = None,
+) -> Float[Tensor, "model batch height width small"]:  # fmt: skip
+    """From big to small: with ``activate`` plus bias and rectified, with ``like`` only where that is positive.
+
+    ``bias_gradient`` [model, small] takes the sum of the result over batch and pixels.
+    """
     n_models, n_batch = big.shape[:2]
     small = big.new_empty(n_models, n_batch, join.height, join.width, join.n_small)
     n_pixels = n_batch * join.height * join.width
     chosen = tiles_for("down", join, big.dtype)
     tiles = triton.cdiv(n_pixels, chosen.rows)
+    sums = _sums(bias_gradient, n_models, tiles, join.n_small)
     _down[(n_models * tiles,)](
-        big, weights, small if like is None else like, small, weights.stride(0), join.weight_at, join.bias_at,
+        big, weights, small if like is None else like, small, sums, weights.stride(0), join.weight_at, join.bias_at,
         n_pixels, tiles, join.height, join.width, join.n_big, join.n_small, join.kernel,
         activate, like is not None, chosen.rows, min(chosen.run, join.kernel * join.n_big), product,
         num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
+    if bias_gradient is not None:
+        bias_gradient.copy_(sums.sum(1))
     return small
 
 
 def up(
-    join: Join, small: Tensor, weights: Tensor, product: str, *, activate: bool = False, like: Tensor | None = None
-) -> Float[Tensor, "model batch height2 width2 big"]:
-    """From small to big: with ``activate`` plus bias and rectified, with ``like`` only where that is positive."""
+    join: Join, small: Tensor, weights: Tensor, product: str, *,
+    activate: bool = False, like: Tensor | None = None, bias_gradient: Tensor | None = None,
+) -> Float[Tensor, "model batch height2 width2 big"]:  # fmt: skip
+    """From small to big: with ``activate`` plus bias and rectified, with ``like`` only where that is positive.
+
+    ``bias_gradient`` [model, big] takes the sum of the result over batch and pixels.
+    """
     n_models, n_batch = small.shape[:2]
     big = small.new_empty(n_models, n_batch, 2 * join.height, 2 * join.width, join.n_big)
     n_pixels = n_batch * join.height * join.width
     chosen = tiles_for("up", join, small.dtype)
     tiles = triton.cdiv(n_pixels, chosen.rows)
+    sums = _sums(bias_gradient, n_models, tiles, join.n_big)
     _up[(n_models * tiles,)](
-        small, weights, big if like is None else like, big, weights.stride(0), join.weight_at, join.bias_at,
+        small, weights, big if like is None else like, big, sums, weights.stride(0), join.weight_at, join.bias_at,
         n_pixels, tiles, join.height, join.width, join.n_big, join.n_small, join.kernel,
-        activate, like is not None, chosen.rows, product, num_warps=chosen.warps, num_stages=chosen.stages,
+        activate, like is not None, chosen.rows, chosen.run, product,
+        num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
+    if bias_gradient is not None:
+        bias_gradient.copy_(sums.sum(1))
     return big
 
 
 def correlate(
-    join: Join, big: Tensor, small: Tensor, gradients: Float[Tensor, "model size"], product: str, *, bias: str
+    join: Join, big: Tensor, small: Tensor, gradients: Float[Tensor, "model size"], product: str
 ) -> None:
-    """The gradient of the weights, written into the rows; ``bias`` says which image is the output's gradient."""
+    """The gradient of the weights, written into the rows: one of the images is the layer's input, one its gradient."""
     n_models, n_batch = big.shape[:2]
     chosen = tiles_for("correlate", join, big.dtype)
     span = min(chosen.run, join.kernel)
-    sums = gradients.new_empty(n_models, join.kernel, join.kernel, join.n_big) if bias == "big" else gradients
     _correlate[(n_models * (join.kernel // span),)](
-        big, small, gradients, sums, gradients.stride(0), join.weight_at, join.bias_at,
-        n_batch * join.height * join.width, join.height, join.width, join.n_big, join.n_small, join.kernel, span,
-        bias == "big", chosen.rows, product, num_warps=chosen.warps, num_stages=chosen.stages,
+        big, small, gradients, gradients.stride(0), join.weight_at, n_batch * join.height * join.width,
+        join.height, join.width, join.n_big, join.n_small, join.kernel, span, chosen.rows, product,
+        num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
-    if bias == "big":
-        # taps 1 and 2 of a 4-wide kernel (0 and 1 of a 2-wide one) meet every big pixel exactly once
-        inner = sums[:, 1:3, 1:3] if join.kernel == 4 else sums
-        gradients[:, join.bias_at : join.bias_at + join.n_big] = inner.sum((1, 2))
 
 
-TUNED: dict[tuple[str, int, int], Tiles] = {}
+def _sums(wanted: Tensor | None, n_models: int, tiles: int, channels: int) -> Tensor | None:
+    return None if wanted is None else wanted.new_empty(n_models, tiles, channels)
+
+
+TUNED: dict[tuple[str, int, int], Tiles] = {
+    ("down", 32, 32): Tiles(128, 64, 4, 3),
+    ("down", 32, 64): Tiles(128, 64, 4, 3),
+    ("down", 64, 64): Tiles(128, 64, 4, 3),
+    ("up", 32, 32): Tiles(128, 1, 4, 1),
+    ("up", 32, 64): Tiles(64, 1, 4, 1),
+    ("up", 64, 64): Tiles(128, 1, 4, 1),
+    ("correlate", 32, 32): Tiles(128, 1, 4, 3),
+    ("correlate", 32, 64): Tiles(64, 2, 4, 3),
+    ("correlate", 64, 64): Tiles(128, 1, 4, 3),
+}
 
 
 def tiles_for(what: str, join: Join, dtype: torch.dtype) -> Tiles:
@@ -117,12 +141,12 @@ def tiles_for(what: str, join: Join, dtype: torch.dtype) -> Tiles:
         return known
     if what == "correlate":
         return Tiles(32, 1, 8 if join.kernel * join.n_big * join.n_small > 8192 else 4, 2)
-    return Tiles(64, 64, 4, 1 if what == "up" else 2)
+    return Tiles(64, 1, 4, 1) if what == "up" else Tiles(64, 64, 4, 2)
 
 
 @triton.jit
 def _down(
-    big, weights, like, small, weight_stride, weight_at, bias_at, n_pixels, tiles,
+    big, weights, like, small, sums, weight_stride, weight_at, bias_at, n_pixels, tiles,
     H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr, CS: tl.constexpr, K: tl.constexpr,
     ACTIVATE: tl.constexpr, MASKED: tl.constexpr, ROWS: tl.constexpr, RUN: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip
@@ -151,56 +175,75 @@ def _down(
     if MASKED:
         total = tl.where(tl.load(like + place, mask=inside[:, None], other=0.0) > 0, total, 0.0)
     tl.store(small + place, total.to(small.dtype.element_ty), mask=inside[:, None])
+    if sums is not None:
+        tl.store(sums + tl.program_id(0) * CS + channel, tl.sum(total, axis=0))
 
 
 @triton.jit
 def _up(
-    small, weights, like, big, weight_stride, weight_at, bias_at, n_pixels, tiles,
+    small, weights, like, big, sums, weight_stride, weight_at, bias_at, n_pixels, tiles,
     H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr, CS: tl.constexpr, K: tl.constexpr,
-    ACTIVATE: tl.constexpr, MASKED: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
+    ACTIVATE: tl.constexpr, MASKED: tl.constexpr, ROWS: tl.constexpr, AHEAD: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip
     model = (tl.program_id(0) // tiles).to(tl.int64)
     pixel = tl.program_id(0) % tiles * ROWS + tl.arange(0, ROWS)
     inside = pixel < n_pixels
     x, y, image = pixel % W, pixel // W % H, pixel // (W * H)
-    TAPS: tl.constexpr = K // 2
     channel = tl.arange(0, CB)
-    k = tl.arange(0, TAPS * CS)
-    tap = k // CS
     small += model * n_pixels * CS
     row_of_weights = weights + model * weight_stride
-    for parity in range(4):
-        py, px = parity // 2, parity % 2
-        total = tl.zeros((ROWS, CB), dtype=tl.float32)
-        # output 2y + py hears input y + py − 1 + j through kernel row 3 − py − 2j (kernel 2: input y, row py)
-        for j in tl.static_range(TAPS):
-            if K == 4:
-                line, column = y + (py - 1 + j), x + (px - 1)
-                kernel_place = (3 - py - 2 * j) * 4 + (3 - px - 2 * tap)
-            else:
-                line, column = y, x
-                kernel_place = py * 2 + px + 0 * tap
-            begin = ((image * H + line) * W + column) * CS
-            reached = column[:, None] + tap[None, :]
-            ok = (inside & (line >= 0) & (line < H))[:, None] & (reached >= 0) & (reached < W)
-            patch = tl.load(small + begin[:, None] + k[None, :], mask=ok, other=0.0)
-            places = kernel_place[:, None] * (CB * CS) + channel[None, :] * CS + (k % CS)[:, None]
-            weight = tl.load(row_of_weights + weight_at + places)
-            total = tl.dot(patch, weight, total, input_precision=PRODUCT)
-        if ACTIVATE:
-            total = tl.maximum(total + tl.load(row_of_weights + bias_at + channel).to(tl.float32)[None, :], 0.0)
-        target = (image * (2 * H) + 2 * y + py) * (2 * W) + 2 * x + px
-        place = model * n_pixels * (4 * CB) + target[:, None] * CB + channel[None, :]
-        if MASKED:
-            total = tl.where(tl.load(like + place, mask=inside[:, None], other=0.0) > 0, total, 0.0)
-        tl.store(big + place, total.to(big.dtype.element_ty), mask=inside[:, None])
+    summed = tl.zeros((ROWS, CB), dtype=tl.float32)
+    # AHEAD parities at a time: their loads are in flight together
+    for turn in range(4 // AHEAD):
+        for ahead in tl.static_range(AHEAD):
+            py, px = (turn * AHEAD + ahead) // 2, (turn * AHEAD + ahead) % 2
+            total = _one_parity(small, row_of_weights + weight_at, image, y, x, py, px, inside, H, W, CB, CS, K, PRODUCT)
+            if ACTIVATE:
+                bias = tl.load(row_of_weights + bias_at + channel).to(tl.float32)
+                total = tl.maximum(total + bias[None, :], 0.0)
+            target = (image * (2 * H) + 2 * y + py) * (2 * W) + 2 * x + px
+            place = model * n_pixels * (4 * CB) + target[:, None] * CB + channel[None, :]
+            if MASKED:
+                total = tl.where(tl.load(like + place, mask=inside[:, None], other=0.0) > 0, total, 0.0)
+            tl.store(big + place, total.to(big.dtype.element_ty), mask=inside[:, None])
+            if sums is not None:
+                summed += total
+    if sums is not None:
+        tl.store(sums + tl.program_id(0) * CB + channel, tl.sum(summed, axis=0))
+
+
+@triton.jit
+def _one_parity(
+    small, weights, image, y, x, py, px, inside,
+    H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr, CS: tl.constexpr, K: tl.constexpr, PRODUCT: tl.constexpr,
+):  # fmt: skip
+    """The big pixels (2y + py, 2x + px) of some small ones, before bias and mask."""
+    TAPS: tl.constexpr = K // 2
+    k = tl.arange(0, TAPS * CS)
+    tap, channel = k // CS, tl.arange(0, CB)
+    total = tl.zeros((y.shape[0], CB), dtype=tl.float32)
+    # output 2y + py hears input y + py − 1 + j through kernel row 3 − py − 2j (kernel 2: input y, row py)
+    for j in tl.static_range(TAPS):
+        if K == 4:
+            line, column = y + (py - 1 + j), x + (px - 1)
+            kernel_place = (3 - py - 2 * j) * 4 + (3 - px - 2 * tap)
+        else:
+            line, column = y, x
+            kernel_place = py * 2 + px + 0 * tap
+        begin = ((image * H + line) * W + column) * CS
+        reached = column[:, None] + tap[None, :]
+        ok = (inside & (line >= 0) & (line < H))[:, None] & (reached >= 0) & (reached < W)
+        patch = tl.load(small + begin[:, None] + k[None, :], mask=ok, other=0.0)
+        places = kernel_place[:, None] * (CB * CS) + channel[None, :] * CS + (k % CS)[:, None]
+        total = tl.dot(patch, tl.load(weights + places), total, input_precision=PRODUCT)
+    return total
 
 
 @triton.jit
 def _correlate(
-    big, small, gradients, sums, gradient_stride, weight_at, bias_at, N_PIXELS: tl.constexpr,
+    big, small, gradients, gradient_stride, weight_at, N_PIXELS: tl.constexpr,
     H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr, CS: tl.constexpr, K: tl.constexpr, SPAN: tl.constexpr,
-    BIAS_BIG: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
+    ROWS: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip
     PARTS: tl.constexpr = K // SPAN
     RUN: tl.constexpr = K * CB
@@ -213,8 +256,6 @@ def _correlate(
     big += model * N_PIXELS * (4 * CB)
     small += model * N_PIXELS * CS
     total = tl.zeros((SIZE, CS), dtype=tl.float32)
-    sums_big = tl.zeros((SIZE,), dtype=tl.float32)
-    sums_small = tl.zeros((CS,), dtype=tl.float32)
     for begin in range(0, N_PIXELS, ROWS):
         pixel = begin + tl.arange(0, ROWS)
         inside = pixel < N_PIXELS
@@ -228,13 +269,5 @@ def _correlate(
         patch = tl.load(big + start[:, None] + there[None, :], mask=ok, other=0.0)
         other = tl.load(small + pixel[:, None] * CS + channel[None, :], mask=inside[:, None], other=0.0)
         total = tl.dot(tl.trans(patch), other, total, input_precision=PRODUCT)
-        if BIAS_BIG:
-            sums_big += tl.sum(patch.to(tl.float32), axis=0)
-        else:
-            sums_small += tl.sum(other.to(tl.float32), axis=0)
     gradients += model * gradient_stride
     tl.store(gradients + weight_at + (first * RUN + k)[:, None] * CS + channel[None, :], total)
-    if BIAS_BIG:
-        tl.store(sums + model * (K * RUN) + first * RUN + k, sums_big)
-    else:
-        tl.store(gradients + bias_at + channel, sums_small, mask=(channel >= 0) & (first == 0))

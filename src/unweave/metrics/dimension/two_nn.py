@@ -1,0 +1,51 @@
+"""Intrinsic dimension from two nearest neighbours, TwoNN (Facco et al., 2017)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from unweave.metrics.dimension.mle import distinct_distances
+from unweave.metrics.estimators.arrays import as_codes
+from unweave.shapes import Float, Tensor
+
+
+@dataclass(frozen=True)
+class TwoNN:
+    """``score`` is the slope of ``log_survival`` over ``log_ratio``, two lines that should be one if it holds."""
+
+    score: float
+    log_ratio: Float[Tensor, "kept"]
+    log_survival: Float[Tensor, "kept"]
+    n_points: int
+
+
+def two_nn(points: Any, *, anchor: float = 0.9) -> TwoNN:
+    """The dimension from the ratio of the distances to the second and the first neighbour.
+
+    The largest ratios, a share of 1 − ``anchor``, are left out of the fit. Points that occur several times count
+    once; a single distinct point has dimension 0. When the two neighbours are always equally far (a lattice) the
+    ratio says nothing and the dimension is infinite.
+    """
+    if not 0.0 < anchor < 1.0:
+        raise ValueError(f"anchor must lie between 0 and 1, not {anchor}")
+    distances = distinct_distances(as_codes(points, "points"), 2)
+    if distances is None:
+        none = torch.zeros(0, dtype=torch.float64)
+        return TwoNN(0.0, none, none, 1)
+    return two_nn_of(distances, anchor)
+
+
+def two_nn_of(distances: Float[Tensor, "sample neighbour"], anchor: float = 0.9) -> TwoNN:
+    """The same from the distances to the nearest neighbours of distinct points."""
+    n_points = len(distances)
+    ratios = (distances[:, 1] / distances[:, 0]).log().sort().values
+    n_kept = max(1, math.floor(n_points * anchor))
+    # F(r_i) = i / n, and −log(1 − F(r)) = d log r
+    place = torch.arange(1, n_kept + 1, dtype=torch.float64, device=distances.device)
+    survival = -torch.log1p(-place / n_points)
+    kept = ratios[:n_kept]
+    square = float((kept * kept).sum())
+    slope = float((kept * survival).sum()) / square if square > 0 else math.inf
+    return TwoNN(slope, kept, survival, n_points)
