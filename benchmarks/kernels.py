@@ -21,7 +21,16 @@ from unweave.models import OBJECTIVES
 from unweave.models.kernels.conv_stack import conv_stack
 from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down, up
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
-from unweave.models.kernels.ends import PACKINGS, Frame, first_backward, first_forward, last_backward, last_forward
+from unweave.models.kernels.ends import (
+    BITS,
+    BYTES,
+    Frame,
+    first_backward,
+    first_forward,
+    last_backward,
+    last_forward,
+    ready,
+)
 from unweave.models.networks import NETWORKS
 from unweave.rng import Purpose
 from unweave.train.experiment import Experiment, Plan
@@ -40,6 +49,7 @@ def main() -> None:
     parser.add_argument("--cases", action="store_true", help="also three channels, tf32 and FactorVAE")
     parser.add_argument("--precisions", nargs="+", default=["bf16", "tf32", "fp32"])
     chosen = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = True
     report: dict[str, Any] = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
     parts: dict[str, Callable[[], Any]] = {
         "errors": lambda: errors(chosen.precisions),
@@ -53,7 +63,7 @@ def main() -> None:
             report[name] = part()
             print(f"[{name}: {time.monotonic() - begin:.1f} s]", flush=True)
     if "OUT" in os.environ:
-        Path(os.environ["OUT"], "kernels.json").write_text(json.dumps(report, indent=1))
+        Path(os.environ["OUT"], f"kernels-{'-'.join(chosen.precisions)}.json").write_text(json.dumps(report, indent=1))
 
 
 def experiments(n: int, *, objective: str = "beta_vae", network: str = "conv", steps: int = 1000) -> list[Experiment]:
@@ -85,8 +95,9 @@ def errors(precisions: list[str]) -> dict[str, float]:
     for name, precision in ((name, PRECISIONS[name]) for name in precisions):
         for sizes in ((16, 32, 32, 4), (8, 32, 64, 4), (4, 64, 64, 4), (4, 64, 64, 2)):
             found |= {f"{name} {sizes} {what}": e for what, e in inner_errors(precision, *sizes).items()}
-        for channels, packing in ((1, "bits"), (3, "bytes")):
-            found |= {f"{name} {packing} {what}": e for what, e in end_errors(precision, channels, packing).items()}
+        for channels, packing in ((1, BITS), (3, BYTES)):
+            ends = end_errors(precision, channels, packing)
+            found |= {f"{name} {channels} channels {what}": e for what, e in ends.items()}
         found |= {f"{name} {what}": e for what, e in dense_errors(precision).items()}
         mine = {what: e for what, e in found.items() if what.startswith(name)}
         worst = max(mine, key=lambda what: mine[what] if mine[what] == mine[what] else float("inf"))
@@ -113,61 +124,64 @@ def inner_errors(precision: Precision, height: int, n_big: int, n_small: int, ke
         rows[:, : bias.shape[1]], rows[:, 64:] = bias, weight.permute(0, 3, 4, 2, 1).flatten(1)
         gradients = torch.full_like(rows, float("nan"), dtype=torch.float32)
         there, back = (down, up) if what == "convolution" else (up, down)
+        summed = torch.full((2, given.shape[2]), float("nan"), device="cuda")
         outputs = {
             "out": last(there(join, first(given), rows, product, activate=True)),
-            "input": last(back(join, first(slope), rows, product, like=first(given))),
+            "input": last(back(join, first(slope), rows, product, like=first(given), bias_gradient=summed)),
+            "sum": summed,
         }
         pair = (given, slope) if what == "convolution" else (slope, given)
-        of = "small" if what == "convolution" else "big"
-        correlate(join, first(pair[0]), first(pair[1]), gradients, product, bias=of)
+        correlate(join, first(pair[0]), first(pair[1]), gradients, product)
         outputs["weight"] = gradients[:, 64:].unflatten(1, (kernel, kernel, n_big, n_small)).permute(0, 4, 3, 1, 2)
-        outputs["bias"] = gradients[:, : bias.shape[1]]
         for model in range(2):
             leaves = [t[model].double().requires_grad_() for t in (given, weight, bias)]
             result = convolve(*leaves, stride=2, padding=(kernel - 2) // 2)
             slopes = torch.autograd.grad(result, leaves, slope[model].double())
-            truth = {"out": result.relu(), "input": slopes[0] * (leaves[0] > 0), "weight": slopes[1], "bias": slopes[2]}
+            inward = slopes[0] * (leaves[0] > 0)
+            truth = {"out": result.relu(), "input": inward, "weight": slopes[1], "sum": inward.sum((0, 2, 3))}
             for name, exact in truth.items():
                 error = _distance(outputs[name][model], exact)
                 found[f"{what} {name}"] = max(error, found.get(f"{what} {name}", 0.0))
     return found
 
 
-def end_errors(precision: Precision, channels: int, packing: str) -> dict[str, float]:
-    """The first convolution, and the last transposed one with the Bernoulli loss."""
+def end_errors(precision: Precision, channels: int, packing: int) -> dict[str, float]:
+    """The first convolution under a second one, and the last transposed one with the Bernoulli loss."""
     stored, product, kernels = precision.stored, precision.product, torch.nn.functional
     data = examples(channels, 64)
-    pictures = data.store[:16].unflatten(0, (2, 8))
     numbers = data.examples(torch.arange(16, device="cuda")).unflatten(0, (2, 8))
-    frame = Frame(PACKINGS[packing], channels, 64, 64, 0, 0)
-    join = Join(32, 32, channels, 32, 4, 64, 0)
-    weight, bias, out_bias = (
-        t.to(stored) for t in (0.1 * normal(2, 32, channels, 4, 4), normal(2, 32), normal(2, channels))
-    )
-    small = normal(2, 8, 32, 32, 32).relu().to(stored)
-    rows = torch.zeros(2, 64 + weight[0].numel(), device="cuda", dtype=stored)
-    rows[:, 64:] = weight.permute(0, 3, 4, 2, 1).flatten(1)
+    join, second = Join(32, 32, channels, 32, 4, 64, 0), Join(16, 16, 32, 32, 4, 4096, 32)
+    frame, pictures = ready(join, Frame(packing, channels, 64, 64, 0, 0), data.store[:16].unflatten(0, (2, 8)))
+    weight, inner = 0.1 * normal(2, 32, channels, 4, 4), 0.1 * normal(2, 32, 32, 4, 4)
+    weight, inner, bias, out_bias = (t.to(stored) for t in (weight, inner, normal(2, 32), normal(2, channels)))
+    small, slope = normal(2, 8, 32, 32, 32).relu().to(stored), normal(2, 8, 32, 16, 16).to(stored)
+    rows = torch.zeros(2, 4096 + inner[0].numel(), device="cuda", dtype=stored)
+    rows[:, 64 : 64 + weight[0].numel()] = weight.permute(0, 3, 4, 2, 1).flatten(1)
+    rows[:, 4096:] = inner.permute(0, 3, 4, 2, 1).flatten(1)
     gradients, late = (torch.full_like(rows, float("nan"), dtype=torch.float32) for _ in range(2))
     rows[:, :32] = bias
-    out = last(first_forward(join, frame, pictures, rows, stored, product))
-    first_backward(join, frame, pictures, first(small), gradients, product)
+    out = first_forward(join, frame, pictures, rows, stored, product)
+    first_backward(join, second, frame, pictures, first(slope), out, rows, gradients, product)
     rows[:, :channels] = out_bias
-    loss, pixels = last_forward(join, frame, pictures, first(small), rows, product)
-    scale = torch.rand(2, 8, device="cuda")
-    back = last(last_backward(join, frame, pixels, scale, first(small), rows, late, product))
+    loss, pixels, _ = last_forward(join, frame, pictures, first(small), rows, product)
+    scale, summed = torch.rand(2, 8, device="cuda"), torch.full((2, 32), float("nan"), device="cuda")
+    back = last(last_backward(join, channels, pixels, scale, first(small), rows, late, product, bias_gradient=summed))
     found: dict[str, float] = {}
     for model in range(2):
-        w, b, c, x, d = (t[model].double().requires_grad_() for t in (weight, bias, out_bias, numbers, small))
+        w, v, b, c, x, d = (t[model].double().requires_grad_() for t in (weight, inner, bias, out_bias, numbers, small))
         result = kernels.conv2d(x, w, b, stride=2, padding=1)
-        slopes = torch.autograd.grad(result, (w, b), small[model].double())
+        # the mask of the stored output, so that a value rounded to 0 counts as one
+        between = (result * (last(out)[model] > 0)).requires_grad_()
+        slopes = torch.autograd.grad(kernels.conv2d(between, v, stride=2, padding=1), (w, b), slope[model].double())
         logits = kernels.conv_transpose2d(d, w, c, stride=2, padding=1)
         costs = kernels.binary_cross_entropy_with_logits(logits, x, reduction="none").flatten(1).sum(1)
-        lasts = torch.autograd.grad(costs, (w, c, d), scale[model].double())
+        lasts = torch.autograd.grad(costs, (w, d), scale[model].double())
+        inward = lasts[1] * (d > 0)
         pairs = {
-            "first out": (out[model], result.relu()), "first weight": (_weight(gradients, channels)[model], slopes[0]),
+            "first out": (last(out)[model], result.relu()), "first weight": (_weight(gradients, channels)[model], slopes[0]),
             "first bias": (gradients[model, :32], slopes[1]), "loss": (loss[model], costs),
-            "last weight": (_weight(late, channels)[model], lasts[0]), "last bias": (late[model, :channels], lasts[1]),
-            "last input": (back[model], lasts[2] * (d > 0)),
+            "last weight": (_weight(late, channels)[model], lasts[0]), "last input": (back[model], inward),
+            "last sum": (summed[model], inward.sum((0, 2, 3))),
         }  # fmt: skip
         found |= {name: max(_distance(*pair), found.get(name, 0.0)) for name, pair in pairs.items()}
     return found
@@ -210,7 +224,7 @@ def last(images: torch.Tensor) -> torch.Tensor:
 
 
 def _weight(rows: torch.Tensor, channels: int) -> torch.Tensor:
-    return rows[:, 64:].unflatten(1, (4, 4, channels, 32)).permute(0, 4, 3, 1, 2)
+    return rows[:, 64 : 64 + 512 * channels].unflatten(1, (4, 4, channels, 32)).permute(0, 4, 3, 1, 2)
 
 
 def bits() -> dict[str, bool]:

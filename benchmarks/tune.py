@@ -1,111 +1,146 @@
-"""Find the best division of work for the inner convolutions: compile all candidates side by side, then time them."""
+"""Find the best division of work for every convolution kernel: compile all candidates side by side, then time them.
+
+``PYTHONPATH=src python benchmarks/tune.py 128`` prints the best of each, to be written into the kernels' tables.
+"""
 
 import itertools
 import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
 import torch
 
-from unweave.models.kernels import convolutions
+from unweave.models.kernels import convolutions, ends
 from unweave.models.kernels.convolutions import Join, Tiles, correlate, down, up
+from unweave.models.kernels.ends import MASKS, Frame, first_backward, first_forward, last_backward, last_forward
 
-SHAPES = ((16, 32, 32), (8, 32, 64), (4, 64, 64))
-
-
-def candidates(what: str, shape: tuple[int, int, int]) -> list[Tiles]:
-    if what == "correlate":
-        spans = (1, 2, 4) if shape[1] == 32 else (1, 2)
-        every = itertools.product((32, 64, 128), spans, (4, 8), (1, 3))
-        return [Tiles(*c) for c in every if c[1] * shape[1] * 4 * shape[2] <= 8192 * c[2] // 2 and c[0] * c[1] <= 128]
-    sizes = ((64, 4), (128, 4), (128, 8), (256, 8))
-    if what == "up":
-        return [Tiles(rows, 0, warps, stages) for (rows, warps), stages in itertools.product(sizes, (1, 2))]
-    runs = (64, 128)
-    return [Tiles(r, run, w, stages) for (r, w), run, stages in itertools.product(sizes, runs, (1, 2, 3))]
+Key = tuple[str, int, int]
+LAYERS = {(32, 32): 16, (32, 64): 8, (64, 64): 4}
+FIRST = Join(32, 32, 1, 32, 4, 64, 0)
 
 
-def once(what: str, shape: tuple[int, int, int], tiles: Tiles, tensors: tuple[torch.Tensor, ...]) -> None:
-    convolutions.TUNED[what, shape[1], shape[2]] = tiles
-    join = Join(shape[0], shape[0], shape[1], shape[2], 4, 64, 0)
-    big, small, weights, gradients = tensors
-    if what == "down":
-        down(join, big, weights, "ieee", activate=True)
-    elif what == "up":
-        up(join, small, weights, "ieee", like=big)
+def candidates() -> list[tuple[Key, Tiles]]:
+    """Everything to try. The second number of a tile means: run (down), parities at a time (up), rows (correlate)."""
+    found: list[tuple[Key, Tiles]] = []
+    for n_big, n_small in LAYERS:
+        ups = itertools.product((64, 128), (1, 2), (4, 8), (1,))
+        found += [(("up", n_big, n_small), Tiles(*c)) for c in ups]
+        downs = ((128, 64, 4, 3), (64, 64, 4, 3), (128, 64, 8, 3), (256, 64, 8, 3), (128, 64, 4, 4), (64, 64, 4, 4))
+        found += [(("down", n_big, n_small), Tiles(*c)) for c in downs]
+        sums = (
+            (128, 1, 4, 3),
+            (64, 2, 4, 3),
+            (64, 1, 4, 3),
+            (64, 1, 4, 4),
+            (128, 1, 4, 2),
+            (64, 2, 4, 2),
+            (64, 2, 8, 3),
+        )
+        found += [(("correlate", n_big, n_small), Tiles(*c)) for c in sums]
+    for name in ("first", "inward", "loss", "last"):
+        sizes = itertools.product((64, 128, 256), (0,), (4, 8), (1, 2) if name != "first" else (1,))
+        found += [((name, 0, 0), Tiles(*c)) for c in sizes]
+    return found
+
+
+def choose(key: Key, tiles: Tiles) -> None:
+    """Make the kernels use this."""
+    if key[1]:
+        convolutions.TUNED[key] = tiles
     else:
-        correlate(join, big, small, gradients, "ieee", bias="small")
+        ends.TUNED[key[0]] = tiles
 
 
-def tensors_of(shape: tuple[int, int, int], n: int) -> tuple[torch.Tensor, ...]:
-    height, n_big, n_small = shape
-    big = torch.randn(n, 64, 2 * height, 2 * height, n_big, device="cuda", dtype=torch.bfloat16)
-    small = torch.randn(n, 64, height, height, n_small, device="cuda", dtype=torch.bfloat16)
-    weights = torch.randn(n, 128 + 16 * n_big * n_small, device="cuda", dtype=torch.bfloat16)
-    return big, small, weights, torch.zeros_like(weights, dtype=torch.float32)
+def runner(key: Key, n: int) -> Callable[[], object]:
+    """A call of the kernel on random inputs for n models."""
+    what, n_big, n_small = key
+    weights = torch.randn(n, 128 + 16 * 64 * 64, device="cuda", dtype=torch.bfloat16)
+    gradients = torch.zeros(n, weights.shape[1], device="cuda")
+    if n_big:
+        height = LAYERS[n_big, n_small]
+        join = Join(height, height, n_big, n_small, 4, 64, 0)
+        big, small = _image(n, 2 * height, n_big), _image(n, height, n_small)
+        if what == "down":
+            return lambda: down(join, big, weights, "ieee", like=small, bias_gradient=gradients[:, :n_small])
+        if what == "up":
+            return lambda: up(join, small, weights, "ieee", like=big, bias_gradient=gradients[:, :n_big])
+        return lambda: correlate(join, big, small, gradients, "ieee")
+    frame = Frame(MASKS, 1, 64, 64, 0, 0)
+    masks = torch.randint(0, 1 << 16, (n, 64, 1024), device="cuda", dtype=torch.int32)
+    image = _image(n, 32, 32)
+    if what == "first":
+        return lambda: first_forward(FIRST, frame, masks, weights, torch.bfloat16, "ieee")
+    if what == "inward":
+        second, slope = Join(16, 16, 32, 32, 4, 1024, 0), _image(n, 16, 32)
+        return lambda: first_backward(FIRST, second, frame, masks, slope, image, weights, gradients, "ieee")
+    if what == "loss":
+        return lambda: last_forward(FIRST, frame, masks, image, weights, "ieee")
+    pixels, scale = _image(n, 32, 4), torch.rand(n, 64, device="cuda")
+    bias = gradients[:, :32]
+    return lambda: last_backward(FIRST, 1, pixels, scale, image, weights, gradients, "ieee", bias_gradient=bias)
 
 
-def compile_some(jobs: list[tuple[str, tuple[int, int, int], Tiles]]) -> None:
-    held = {shape: tensors_of(shape, 16) for shape in SHAPES}
-    for what, shape, tiles in jobs:
+def compile_some(jobs: list[tuple[Key, Tiles]]) -> None:
+    for key, tiles in jobs:
+        choose(key, tiles)
         try:
-            once(what, shape, tiles, held[shape])
+            runner(key, 16)()
         except Exception as error:
-            print(what, shape, tiles, str(error)[:80])
+            print(key, tiles, str(error)[:70])
 
 
 def main() -> None:
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 128
-    jobs = [(w, s, t) for w in ("down", "up", "correlate") for s in SHAPES for t in candidates(w, s)]
-    begin = time.monotonic()
+    jobs, begin = candidates(), time.monotonic()
     with ProcessPoolExecutor(15, mp_context=get_context("spawn")) as pool:
         list(pool.map(compile_some, [jobs[i::15] for i in range(15)]))
     print(f"{len(jobs)} candidates compiled in {time.monotonic() - begin:.0f} s", flush=True)
-    timed: dict[tuple[str, tuple[int, int, int]], list[tuple[float, Tiles]]] = {}
-    for shape in SHAPES:
-        tensors = tensors_of(shape, n)
-        for what, _, tiles in (job for job in jobs if job[1] == shape):
+    timed: dict[str, list[tuple[float, dict[str, int]]]] = {}
+    for key in dict.fromkeys(key for key, _ in jobs):
+        call, found = runner(key, n), []
+        for tiles in (tiles for other, tiles in jobs if other == key):
+            choose(key, tiles)
             try:
-                spent = measure(what, shape, tiles, tensors) / n
+                found.append((measure(call) / n, tiles))
             except Exception:
                 continue
-            timed.setdefault((what, shape), []).append((spent, tiles))
-    for (what, shape), found in timed.items():
         found.sort(key=lambda pair: pair[0])
-        print(
-            what,
-            shape,
-            " | ".join(f"{t:.2f} {c.rows},{c.run},{c.warps},{c.stages}" for t, c in found[:8]),
-            "| worst",
-            f"{found[-1][0]:.2f}",
-        )
-        convolutions.TUNED[what, shape[1], shape[2]] = found[0][1]
+        choose(key, found[0][1])
+        shown = " | ".join(f"{t:.2f} {c.rows},{c.run},{c.warps},{c.stages}" for t, c in found[:6])
+        print(*key, shown, f"| worst {found[-1][0]:.2f}", flush=True)
+        timed[str(key)] = [(t, vars(c)) for t, c in found]
     if "OUT" in os.environ:
-        plain = {f"{w} {s}": [(t, vars(c)) for t, c in found] for (w, s), found in timed.items()}
-        Path(os.environ["OUT"], "tune.json").write_text(json.dumps(plain))
+        Path(os.environ["OUT"], "tune.json").write_text(json.dumps(timed))
 
 
-def measure(what: str, shape: tuple[int, int, int], tiles: Tiles, tensors: tuple[torch.Tensor, ...]) -> float:
+def measure(call: Callable[[], object]) -> float:
+    """The median of seven calls, in µs."""
     for _ in range(2):
-        once(what, shape, tiles, tensors)
+        call()
     times = []
-    for _ in range(5):
+    for _ in range(7):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
-        once(what, shape, tiles, tensors)
+        call()
         end.record()
         end.synchronize()
         times.append(begin.elapsed_time(end) * 1000)
-    return sorted(times)[2]
+    return sorted(times)[3]
+
+
+def _image(n: int, height: int, channels: int) -> torch.Tensor:
+    return torch.randn(n, 64, height, height, channels, device="cuda", dtype=torch.bfloat16)
 
 
 if __name__ == "__main__":
     main()
-    sys.argv = sys.argv[:1] + sys.argv[2:]
-    import kernels  # beside this file
+    if len(sys.argv) > 2:
+        sys.argv = sys.argv[:1] + sys.argv[2:]
+        import kernels  # the checks and timings beside this file, with what was just found
 
-    kernels.main()
+        kernels.main()

@@ -12,6 +12,8 @@ __version__ = "0.1.0"
 
 PLACES = {
     "api": ("load", "train", "world", "worlds"),
+    "evaluate.measure": ("Yardstick", "measure"),
+    "evaluate.scorer": ("Scorer",),
     "train.experiment": ("Experiment", "Plan"),
     "train.export": ("export", "from_pretrained"),
     "train.loop": ("resume",),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -15,7 +15,6 @@ from unweave.metrics.supervised.split import N_TEST, N_TRAIN
 from unweave.shapes import Shaped, Tensor
 from unweave.train.run import Run
 
-Interventions = Literal["world", "table"]
 Watch = Callable[[int, int, str], None]
 
 
@@ -51,7 +50,7 @@ def evaluate(
     *,
     metrics: str | Sequence[str] | None = None,
     n_samples: int = N_TRAIN + N_TEST,
-    interventions: Interventions = "world",
+    interventions: str = "world",
     representations: Sequence[str] = ("mean", "sampled"),
     seeds: int = 5,
     seed: int = 0,

@@ -74,7 +74,7 @@ def _load(path: Path) -> Any:
     try:
         return np.load(path, allow_pickle=False)
     except Exception as error:
-        if "pickle" in str(error) and path.stat().st_size and "object" in str(error).lower():
+        if str(error).startswith("Object arrays"):
             raise ValueError(f"{path} holds Python objects; save plain numbers or text instead") from error
         raise ValueError(
             f"{path} cannot be read as {path.suffix[1:]}: it is empty, damaged or of another kind"

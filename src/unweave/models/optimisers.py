@@ -39,12 +39,16 @@ class Optimiser(ABC):
 
 @dataclass(frozen=True)
 class StackedUpdate:
-    """What an update of a fleet is given. ``count`` is the number of this update, from 1."""
+    """What an update of a fleet is given. ``count`` is the number of this update, from 1.
+
+    ``rounded`` is a copy of the parameters in another precision, to be renewed.
+    """
 
     gradients: Float[Tensor, "model size"]
     learning_rate: Float[Tensor, "model"]
     count: Shaped[Tensor, ""]
     good: Bool[Tensor, "model"]
+    rounded: Shaped[Tensor, "model size"] | None = None
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,8 @@ class Adam(Optimiser):
         correction2 = (1.0 - self.beta2**count).sqrt().to(torch.float32)
         if parameters.device.type == "cuda" and (fused := _fused_adam()):
             rates = given.learning_rate / correction1
-            betas = (self.beta1, self.beta2, self.epsilon)
-            fused(parameters, gradients, state["first"], state["second"], rates, correction2, given.good, *betas)
+            stack = (parameters, gradients, state["first"], state["second"], given.rounded)
+            fused(*stack, rates, correction2, given.good, self.beta1, self.beta2, self.epsilon)
             return
         # m ← β₁ m + (1 − β₁) g,  v ← β₂ v + (1 − β₂) g².  No fused multiply-add: its bits depend on the place.
         first = (state["first"] * self.beta1).add_(gradients * (1.0 - self.beta1))
@@ -99,7 +103,7 @@ class Adam(Optimiser):
         # θ ← θ − α / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε)
         divisor = second.sqrt().div_(correction2).add_(self.epsilon)
         moved = parameters - (first / divisor).mul_((given.learning_rate / correction1)[:, None])
-        _keep_good(given.good, {parameters: moved, state["first"]: first, state["second"]: second})
+        _keep_good(given, {parameters: moved, state["first"]: first, state["second"]: second}, parameters)
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,7 @@ class AdaGrad(Optimiser):
         total = state["sum"] + given.gradients * given.gradients
         change = given.gradients / total.sqrt().add_(self.epsilon)
         moved = parameters - change.mul_(given.learning_rate[:, None])
-        _keep_good(given.good, {parameters: moved, state["sum"]: total})
+        _keep_good(given, {parameters: moved, state["sum"]: total}, parameters)
 
 
 OPTIMISERS: dict[str, type[Optimiser]] = {"adam": Adam, "adagrad": AdaGrad}
@@ -151,10 +155,13 @@ def _fused_adam() -> Callable[..., None] | None:
     return adam_stack
 
 
-def _keep_good(good: Bool[Tensor, "model"], changes: dict[Tensor, Tensor]) -> None:
+def _keep_good(given: StackedUpdate, changes: dict[Tensor, Tensor], parameters: Tensor) -> None:
+    good = given.good
     everyone = good.device.type == "cpu" and bool(good.all())
     for old, new in changes.items():
         old.copy_(new if everyone else torch.where(good[:, None], new, old))
+    if given.rounded is not None:
+        given.rounded.copy_(parameters)
 
 
 def _counts(parameters: Mapping[str, Tensor]) -> Tensors:

@@ -43,11 +43,13 @@ class Engine(Protocol):
     @property
     def reads_stored(self) -> bool: ...
 
+    def weights(self, parameters: Tensor) -> Float[Tensor, "model size"]: ...
+
     def gradients(
-        self, parameters: Tensor, examples: Tensor, noise: Tensor, judge: Judge
+        self, parameters: Tensor, weights: Tensor, examples: Tensor, noise: Tensor, judge: Judge
     ) -> tuple[Float[Tensor, "model size"], Code]: ...
 
-    def code(self, parameters: Tensor, examples: Tensor, noise: Tensor) -> Code: ...
+    def code(self, weights: Tensor, examples: Tensor, noise: Tensor) -> Code: ...
 
 
 @dataclass
@@ -71,12 +73,17 @@ class Group:
 
 @dataclass
 class Fleet:
-    """A stack of models in training. ``failed_at`` is −1 for a healthy model, else the step that it did not survive."""
+    """A stack of models in training.
+
+    ``weights`` is what the engine reads: the parameters themselves, or a rounded copy that every update renews.
+    ``failed_at`` is −1 for a healthy model, else the step that it did not survive.
+    """
 
     members: Members
     engine: Engine
     n_examples: int
     parameters: Float[Tensor, "model size"]
+    weights: Float[Tensor, "model size"]
     optimiser_state: Tensors
     learning_rate: Float[Tensor, "model"]
     groups: list[Group]
@@ -105,6 +112,7 @@ def new_fleet(members: Members, engine: Engine, n_examples: int, shape: tuple[in
         engine,
         n_examples,
         parameters,
+        engine.weights(parameters),
         optimiser.start_stack(parameters),
         scalars_of([experiment.optimiser for experiment in members.experiments], device)["learning_rate"],
         [_group(members.experiments[place], place, discriminators[place], device) for place in members.groups],
@@ -116,12 +124,14 @@ def advance(fleet: Fleet, source: Source, draws: dict[str, Tensor], *, record: b
     """One update of every healthy model and its discriminator. With ``record``, groups keep a row for the history."""
     step = draws["steps"]
     examples = _examples(fleet, source, draws["places"], step, Purpose.NUISANCE)
-    gradients, code = fleet.engine.gradients(fleet.parameters, examples, draws["noise"], judge_with(fleet, step))
+    judge = judge_with(fleet, step)
+    gradients, code = fleet.engine.gradients(fleet.parameters, fleet.weights, examples, draws["noise"], judge)
     with torch.no_grad():
         finite = torch.cat([torch.isfinite(group.terms["loss"]) for group in fleet.groups])
         good = fleet.alive & finite
         fleet.failed_at.copy_(torch.where(fleet.alive & ~finite, step, fleet.failed_at))
-        given = StackedUpdate(gradients, fleet.learning_rate, step + 1, good)
+        rounded = None if fleet.weights is fleet.parameters else fleet.weights
+        given = StackedUpdate(gradients, fleet.learning_rate, step + 1, good, rounded)
         fleet.members.experiments[0].optimiser.update_stack(fleet.parameters, fleet.optimiser_state, given)
     for group in fleet.groups:
         if group.discriminator is not None:
@@ -138,6 +148,15 @@ def judge_with(fleet: Fleet, step: Int[Tensor, ""]) -> Judge:
         return torch.stack([_judge(fleet, group, code, reconstructions, step) for group in fleet.groups]).sum()
 
     return judge
+
+
+@torch.no_grad()
+def set_state(fleet: Fleet, tensors: Tensors) -> None:
+    """Bring a fleet to a state that :func:`state_tensors` gave."""
+    for name, target in state_tensors(fleet).items():
+        target.copy_(tensors[name])
+    if fleet.weights is not fleet.parameters:
+        fleet.weights.copy_(fleet.parameters)
 
 
 def state_tensors(fleet: Fleet) -> Tensors:
@@ -220,7 +239,7 @@ def _advance_discriminator(
     joint = other = code.sampled[place, :, : group.latents]
     if objective.needs_second_batch:
         second = _examples(fleet, source, draws["second_places"], draws["steps"], Purpose.SECOND_NUISANCE)
-        second_code = fleet.engine.code(fleet.parameters[place], second[place], draws["second_noise"][place])
+        second_code = fleet.engine.code(fleet.weights[place], second[place], draws["second_noise"][place])
         other = second_code.sampled[..., : group.latents]
     views = {name: view.detach().requires_grad_() for name, view in _discriminator_views(group).items()}
 

@@ -27,12 +27,13 @@ class Portable:
     def gradients(
         self,
         parameters: Float[Tensor, "model size"],
+        weights: Float[Tensor, "model size"],
         examples: Float[Tensor, "model batch ..."],
         noise: Float[Tensor, "model batch latent"],
         judge: Judge,
     ) -> tuple[Float[Tensor, "model size"], Code]:
         """The gradient of every model's loss, and the codes it was computed from."""
-        leaves = {name: view.detach().requires_grad_() for name, view in self.layout.views(parameters).items()}
+        leaves = {name: view.detach().requires_grad_() for name, view in self.layout.views(weights).items()}
         *fields, reconstructions = torch.vmap(self._forward)(leaves, examples, noise)
         code = Code(*fields)
         # models do not meet, so the gradient of the summed loss is every model's own
@@ -42,12 +43,16 @@ class Portable:
     @torch.no_grad()
     def code(
         self,
-        parameters: Float[Tensor, "model size"],
+        weights: Float[Tensor, "model size"],
         examples: Float[Tensor, "model batch ..."],
         noise: Float[Tensor, "model batch latent"],
     ) -> Code:
         """The codes of some models (rows of the stack) for a batch each."""
-        return Code(*torch.vmap(self._code)(self.layout.views(parameters), examples, noise))
+        return Code(*torch.vmap(self._code)(self.layout.views(weights), examples, noise))
+
+    def weights(self, parameters: Float[Tensor, "model size"]) -> Float[Tensor, "model size"]:
+        """What this engine reads: the parameters themselves."""
+        return parameters
 
     def _forward(self, parameters: dict[str, Tensor], examples: Tensor, noise: Tensor) -> tuple[Tensor, ...]:
         code, reconstructions = functional_call(self.template, parameters, (examples, noise))

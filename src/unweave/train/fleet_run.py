@@ -13,7 +13,7 @@ import torch
 from unweave.data.world import Data
 from unweave.train.checkpoint import KEPT, from_bytes, to_bytes
 from unweave.train.experiment import Experiment, experiment_to
-from unweave.train.fleet import Fleet, new_fleet, state_tensors
+from unweave.train.fleet import Fleet, new_fleet, set_state, state_tensors
 from unweave.train.fleet_batches import source_of
 from unweave.train.fleet_engine import choose_engine, least_group
 from unweave.train.fleet_finish import FleetHistory, claim, finish_member, snapshot_member
@@ -161,8 +161,7 @@ def _load(home: RunFolder, fleet: Fleet, history: FleetHistory) -> int:
         except (DamagedFile, FileNotFoundError) as error:
             _say(f"{error}; going on from the one before")
             continue
-        for key, target in state_tensors(fleet).items():
-            target.copy_(tensors[key])
+        set_state(fleet, tensors)
         history.restore(tensors, json.loads(metadata["columns"]))
         return int(metadata["step"])
     return 0

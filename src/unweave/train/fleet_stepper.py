@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 
 from unweave.shapes import Shaped, Tensor
-from unweave.train.fleet import Fleet, advance, state_tensors
+from unweave.train.fleet import Fleet, advance, set_state, state_tensors
 from unweave.train.fleet_batches import Source, draw
 
 Outputs = list[tuple[dict[str, Tensor], list[str], Tensor | None]]
@@ -37,8 +37,8 @@ class Stepper:
             return self(step, record=record)
         graph, outputs = self.graphs[record]
         graph.replay()
-        for group, (group.terms, group.columns, group.row) in zip(self.fleet.groups, outputs):
-            pass
+        for group, kept in zip(self.fleet.groups, outputs):
+            group.terms, group.columns, group.row = kept
 
     def _draw(self, step: int) -> None:
         block = self.source.block
@@ -77,5 +77,4 @@ class Stepper:
             self.graphed = False
             self.say(f"stepping without a CUDA graph ({str(error).splitlines()[0]})")
         finally:
-            for name, tensor in state_tensors(self.fleet).items():
-                tensor.copy_(before[name])
+            set_state(self.fleet, before)

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from unweave import rng
-from unweave.metrics.dimension.mle import NEIGHBOURS, Averaging, Mle, distinct_distances, mle_of
-from unweave.metrics.dimension.two_nn import TwoNN, two_nn_of
+from unweave.metrics.dimension.mle import NEIGHBOURS, Averaging, Mle, distinct_distances, mle, mle_of
+from unweave.metrics.dimension.two_nn import TwoNN, two_nn, two_nn_of
 from unweave.metrics.estimators.arrays import as_codes, check_count
 from unweave.shapes import Float, Tensor
 
@@ -36,14 +36,16 @@ def intrinsic(
 ) -> Intrinsic:
     """MLE and TwoNN from one neighbour search for each seed, on up to ``n_samples`` points drawn without repetition.
 
-    With no more points than that, every seed sees all of them and the spread is 0.
+    With no more points than that, every seed sees all of them and the spread is 0. Equal points have dimension 0.
     """
     check_count(n_samples, "n_samples", least=3)
     if len(seeds) == 0:
         raise ValueError("seeds must name at least one seed, given none")
     table = as_codes(points, "points")
     chosen = tuple(sorted(set(neighbours)))
-    runs = [_one(_subset(table, n_samples, seed), chosen, averaging, anchor) for seed in _needed(table, n_samples, seeds)]
+    runs = [
+        _one(_subset(table, n_samples, seed), chosen, averaging, anchor) for seed in _needed(table, n_samples, seeds)
+    ]
     dimensions = torch.tensor([[likely.score, two.score] for likely, two in runs], dtype=torch.float64)
     mean, spread = dimensions.mean(0).tolist(), dimensions.std(0, correction=0).tolist()
     return Intrinsic(mean[0], spread[0], mean[1], spread[1], tuple(m for m, _ in runs), tuple(t for _, t in runs))
@@ -54,7 +56,7 @@ def _one(
 ) -> tuple[Mle, TwoNN]:
     distances = distinct_distances(points, max(2, neighbours[-1]))
     if distances is None:
-        raise ValueError("all points are equal: their dimension is 0, and there is nothing to estimate")
+        return mle(points, neighbours=neighbours, averaging=averaging), two_nn(points, anchor=anchor)
     return mle_of(distances, neighbours, averaging), two_nn_of(distances, anchor)
 
 

@@ -31,7 +31,9 @@ def stable_range(neighbours: Sequence[int], estimates: Sequence[float], *, toler
     if calm:
         first, last = max(calm, key=lambda run: (run[1] - run[0], -_spread(estimates[slice(*run)])))
     else:
-        first, last = min((run for run in runs if run[1] - run[0] == 2), key=lambda run: _spread(estimates[slice(*run)]))
+        first, last = min(
+            (run for run in runs if run[1] - run[0] == 2), key=lambda run: _spread(estimates[slice(*run)])
+        )
     chosen = estimates[first:last]
     return Stable(sum(chosen) / len(chosen), tuple(neighbours[first:last]), _spread(chosen), bool(calm))
 

@@ -52,7 +52,7 @@ def _chunks(decode: Decode, codes: Tensor, chunk: int) -> Iterator[Tensor]:
 def _along(
     decode: Decode, codes: Float[Tensor, "sample latent"], direction: Float[Tensor, "latent"]
 ) -> Float[Tensor, "sample feature"]:
-    outputs, moved = torch.func.jvp(decode, (codes,), (direction.expand_as(codes),))
+    outputs, moved = torch.func.jvp(decode, (codes,), (direction.expand_as(codes),))[:2]
     if len(outputs) != len(codes):
         raise ValueError(f"decode must return one output for each of {len(codes)} codes, not {len(outputs)}")
     return moved.flatten(1)

@@ -32,8 +32,10 @@ def renyi(left: Any, right: Any, *, alpha: float = 2.0, widths: tuple[float, flo
     chosen = widths or (silverman(tables[0]), silverman(tables[1]))
     first, second = (_normalised(table, width) for table, width in zip(tables, chosen))
     joint = first * second
-    entropies = [_entropy(matrix, alpha) for matrix in (first, second, joint / torch.trace(joint))]
-    return Renyi(entropies[0] + entropies[1] - entropies[2], *entropies, chosen)
+    # I(A, B) = S(A) + S(B) − S(A ∘ B / tr A ∘ B)
+    of_left, of_right = _entropy(first, alpha), _entropy(second, alpha)
+    together = _entropy(joint / torch.trace(joint), alpha)
+    return Renyi(of_left + of_right - together, of_left, of_right, together, chosen)
 
 
 def renyi_entropy(codes: Any, *, alpha: float = 2.0, width: float | None = None) -> float:

@@ -41,8 +41,10 @@ def reconstruction_split(images: Any, at_mean: Any, at_samples: Any) -> Reconstr
     stochastic = (drawn - fixed).square().flatten(2).sum(2).mean(0)
     total = (drawn - truth).square().flatten(2).sum(2).mean(0)
     rest = total - deterministic - stochastic
-    parts = (float(part.mean()) for part in (total, deterministic, stochastic, rest))
-    return ReconstructionSplit(*parts, deterministic, stochastic)
+    return ReconstructionSplit(
+        float(total.mean()), float(deterministic.mean()), float(stochastic.mean()), float(rest.mean()),
+        deterministic, stochastic,
+    )  # fmt: skip
 
 
 def linear_stochastic_loss(

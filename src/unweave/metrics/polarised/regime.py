@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -75,11 +76,11 @@ def regime_share(
             f" {tuple(kl.shape)}, {tuple(variance_of_mean.shape)} and {tuple(mean_variance.shape)}"
         )
     places = list(range(len(kl))) if steps is None else [int(step) for step in steps]
-    if len(places) != len(kl) or any(later <= earlier for earlier, later in zip(places, places[1:])):
+    if len(places) != len(kl) or any(later <= earlier for earlier, later in pairwise(places)):
         raise ValueError(f"steps must be {len(kl)} ascending numbers, one for each row")
     active = variance_of_mean.sqrt() > SPREAD
-    approximate = ((kl - 0.5 * mean_variance) * active).sum(1)
-    delta = _delta(kl.double().sum(1), approximate.double())
+    approximate = ((kl.double() - 0.5 * mean_variance.double()) * active).sum(1)
+    delta = _delta(kl.double().sum(1), approximate)
     below = (delta < threshold).flip(0).long().cumprod(0).flip(0).bool()
     n_rows = int(below.sum())
     first = len(kl) - n_rows

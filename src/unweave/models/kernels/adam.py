@@ -11,22 +11,25 @@ BLOCK = 2048
 
 def adam_stack(
     parameters: Float[Tensor, "model size"], gradients: Float[Tensor, "model size"],
-    first: Float[Tensor, "model size"], second: Float[Tensor, "model size"],
+    first: Float[Tensor, "model size"], second: Float[Tensor, "model size"], rounded: Tensor | None,
     rates: Float[Tensor, "model"], root: Float[Tensor, ""], good: Bool[Tensor, "model"],
     beta1: float, beta2: float, epsilon: float,
 ) -> None:  # fmt: skip
-    """One update in place: ``rates`` are α / (1 − β₁ᵗ), ``root`` is √(1 − β₂ᵗ); models that are not good stay."""
+    """One update in place: ``rates`` are α / (1 − β₁ᵗ), ``root`` is √(1 − β₂ᵗ); models that are not good stay.
+
+    ``rounded``, if there is one, is a copy of the parameters in another precision.
+    """
     n_models, size = parameters.shape
     tiles = triton.cdiv(size, BLOCK)
     _adam[(n_models * tiles,)](
-        parameters, gradients, first, second, rates, root, good, size, tiles,
+        parameters, gradients, first, second, rounded, rates, root, good, size, tiles,
         beta1, beta2, 1.0 - beta1, 1.0 - beta2, epsilon, BLOCK, num_warps=8,
     )  # fmt: skip
 
 
 @triton.jit
 def _adam(
-    parameters, gradients, first, second, rates, root, good, size, tiles,
+    parameters, gradients, first, second, rounded, rates, root, good, size, tiles,
     beta1, beta2, rest1, rest2, epsilon, BLOCK: tl.constexpr,
 ):  # fmt: skip
     model = (tl.program_id(0) // tiles).to(tl.int64)
@@ -40,4 +43,7 @@ def _adam(
     tl.store(second + place, v, mask=inside)
     # θ ← θ − α / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε)
     change = tl.load(rates + model) * m / (tl.sqrt(v) / tl.load(root) + epsilon)
-    tl.store(parameters + place, tl.load(parameters + place, mask=inside, other=0.0) - change, mask=inside)
+    moved = tl.load(parameters + place, mask=inside, other=0.0) - change
+    tl.store(parameters + place, moved, mask=inside)
+    if rounded is not None:
+        tl.store(rounded + place, moved.to(rounded.dtype.element_ty), mask=inside)

@@ -11,7 +11,17 @@ import torch
 
 from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down, up
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
-from unweave.models.kernels.ends import PACKINGS, Frame, first_backward, first_forward, last_backward, last_forward
+from unweave.models.kernels.ends import (
+    BITS,
+    BYTES,
+    FLOATS,
+    Frame,
+    first_backward,
+    first_forward,
+    last_backward,
+    last_forward,
+    ready,
+)
 from unweave.models.kernels.layout import Layout, layout_of
 from unweave.models.likelihoods import Bernoulli
 from unweave.models.networks.conv import ConvDecoder, ConvTrunk
@@ -44,31 +54,33 @@ class ConvStack:
         return self._fused
 
     def gradients(
-        self, parameters: Float[Tensor, "model size"], examples: Shaped[Tensor, "model batch ..."],
-        noise: Float[Tensor, "model batch latent"], judge: Judge,
+        self, parameters: Float[Tensor, "model size"], weights: Float[Tensor, "model size"],
+        examples: Shaped[Tensor, "model batch ..."], noise: Float[Tensor, "model batch latent"], judge: Judge,
     ) -> tuple[Float[Tensor, "model size"], Code]:  # fmt: skip
         """The gradient of every model's loss, and the codes it was computed from."""
-        weights, gradients = parameters.to(self.precision.stored), self._row(parameters)
-        layers, heads = self._encode(weights, examples)
+        gradients = self._row(parameters)
+        seen = ready(self.convolutions[0], self._frame(examples), examples)
+        layers, heads = self._encode(weights, *seen)
         heads = {name: head.requires_grad_() for name, head in heads.items()}
         code = self._code(heads, noise)
-        kept, reconstructions, leaves = self._decode(weights, parameters, examples, code.sampled.detach())
+        kept, reconstructions, leaves = self._decode(weights, parameters, *seen, code.sampled.detach())
         total = judge(code, reconstructions)
         slopes = _slopes(total, [*heads.values(), *leaves.values()], retain=True)
         by_heads, by_leaves = slopes[: len(heads)], dict(zip(leaves, slopes[len(heads) :]))
         by_sampled = self._decode_backward(weights, kept, by_leaves, gradients)
         more = _slopes(code.sampled, list(heads.values()), by_sampled)
         by_heads = [slope + other for slope, other in zip(by_heads, more)]
-        self._encode_backward(weights, examples, layers, dict(zip(heads, by_heads)), gradients)
+        self._encode_backward(weights, *seen, layers, dict(zip(heads, by_heads)), gradients)
         return gradients, Code(*(part.detach() for part in (code.mean, code.log_variance, code.sampled, code.kl)))
 
     @torch.no_grad()
     def code(
-        self, parameters: Float[Tensor, "model size"], examples: Shaped[Tensor, "model batch ..."],
+        self, weights: Float[Tensor, "model size"], examples: Shaped[Tensor, "model batch ..."],
         noise: Float[Tensor, "model batch latent"],
     ) -> Code:  # fmt: skip
         """The codes of some models (rows of the stack) for a batch each."""
-        _, heads = self._encode(parameters.to(self.precision.stored), examples)
+        seen = ready(self.convolutions[0], self._frame(examples), examples.contiguous())
+        _, heads = self._encode(weights, *seen)
         return self._code(heads, noise)
 
     def _code(self, heads: dict[str, Tensor], noise: Tensor) -> Code:
@@ -78,10 +90,14 @@ class ConvStack:
 
         return Code(*torch.vmap(one)(heads, noise))
 
-    def _encode(self, weights: Tensor, examples: Tensor) -> tuple[list[Tensor], dict[str, Tensor]]:
+    def weights(self, parameters: Float[Tensor, "model size"]) -> Float[Tensor, "model size"]:
+        """What the kernels read: the parameters, rounded to what is stored between layers."""
+        return parameters.to(self.precision.stored)
+
+    def _encode(self, weights: Tensor, frame: Frame, examples: Tensor) -> tuple[list[Tensor], dict[str, Tensor]]:
         stored, product = self.precision.stored, self.precision.product
         first, *rest = self.convolutions
-        layers = [first_forward(first, self._frame(examples), examples, weights, stored, product)]
+        layers = [first_forward(first, frame, examples, weights, stored, product)]
         for join in rest:
             layers.append(down(join, layers[-1], weights, product, activate=True))
         features = dense_forward(self.trunk, layers[-1].flatten(2), weights, product, activate=True, dtype=stored)
@@ -92,8 +108,9 @@ class ConvStack:
         return [*layers, features], heads
 
     def _encode_backward(
-        self, weights: Tensor, examples: Tensor, layers: list[Tensor], slopes: dict[str, Tensor], gradients: Tensor
-    ) -> None:
+        self, weights: Tensor, frame: Frame, examples: Tensor, layers: list[Tensor], slopes: dict[str, Tensor],
+        gradients: Tensor,
+    ) -> None:  # fmt: skip
         stored, product = self.precision.stored, self.precision.product
         *images, features = layers
         so_far, last = None, list(self.heads)[-1]
@@ -106,13 +123,19 @@ class ConvStack:
         flat = images[-1].flatten(2)
         dense_weight_gradient(self.trunk, so_far, flat, gradients, product)
         slope = dense_input_gradient(self.trunk, so_far, weights, product, dtype=stored, like=flat).view_as(images[-1])
-        for join, image in zip(reversed(self.convolutions[1:]), reversed(images[:-1])):
-            correlate(join, image, slope, gradients, product, bias="small")
-            slope = up(join, slope, weights, product, like=image)
-        first_backward(self.convolutions[0], self._frame(examples), examples, slope, gradients, product)
+        last = self.convolutions[-1]
+        _bias(gradients, last, last.n_small).copy_(slope.sum((1, 2, 3), dtype=torch.float32))
+        for place in range(len(images) - 1, 0, -1):
+            join, below, image = self.convolutions[place], self.convolutions[place - 1], images[place - 1]
+            correlate(join, image, slope, gradients, product)
+            if place > 1:
+                bias = _bias(gradients, below, below.n_small)
+                slope = up(join, slope, weights, product, like=image, bias_gradient=bias)
+        first, second = self.convolutions[:2]
+        first_backward(first, second, frame, examples, slope, images[0], weights, gradients, product)
 
     def _decode(
-        self, weights: Tensor, parameters: Tensor, examples: Tensor, sampled: Tensor
+        self, weights: Tensor, parameters: Tensor, frame: Frame, examples: Tensor, sampled: Tensor
     ) -> tuple[list[Tensor], Tensor, dict[str, Tensor]]:
         """Kept activations, the reconstruction losses, and the leaves by which those are differentiated."""
         stored, product = self.precision.stored, self.precision.product
@@ -125,10 +148,8 @@ class ConvStack:
         for join in inner:
             images.append(up(join, images[-1], weights, product, activate=True))
         fused = self._fused
-        loss, pixels = last_forward(
-            last, self._frame(examples), examples if fused else None, images[-1], weights, product
-        )
-        kept = [code, hidden, *images, pixels]
+        loss, pixels, sums = last_forward(last, frame, examples if fused else None, images[-1], weights, product)
+        kept = [code, hidden, *images, pixels, sums]
         if fused:
             return kept, loss.requires_grad_(), {"loss": loss}
         return kept, *self._likelihood(parameters, examples, pixels.requires_grad_())
@@ -136,26 +157,40 @@ class ConvStack:
     def _likelihood(self, parameters: Tensor, examples: Tensor, pixels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         frame, likelihood = self._frame(examples), self.template.architecture.likelihood
         leaves = {"pixels": pixels}
-        cropped = pixels[:, :, frame.top : frame.top + frame.height, frame.left : frame.left + frame.width]
+        # [small row, small column, row parity, column parity, channel] to [channel, row, column]
+        outputs = pixels.unflatten(4, (2, 2, frame.channels)).permute(0, 1, 6, 2, 4, 3, 5).flatten(5, 6).flatten(3, 4)
+        cropped = outputs[..., frame.top : frame.top + frame.height, frame.left : frame.left + frame.width]
         if likelihood.learns_noise:
             leaves["log_noise"] = self.layout.views(parameters)["log_noise"].detach().requires_grad_()
-        losses = torch.vmap(likelihood.loss)(examples, cropped.permute(0, 1, 4, 2, 3), leaves.get("log_noise"))
-        return losses, leaves
+        if "log_noise" in leaves:
+            return torch.vmap(likelihood.loss)(examples, cropped, leaves["log_noise"]), leaves
+        return torch.vmap(likelihood.loss)(examples, cropped), leaves
 
     def _decode_backward(
         self, weights: Tensor, kept: list[Tensor], slopes: dict[str, Tensor], gradients: Tensor
     ) -> Tensor:
         stored, product = self.precision.stored, self.precision.product
-        code, hidden, *images, pixels = kept
+        code, hidden, *images, pixels, sums = kept
         *inner, last = self.deconvolutions
         if "log_noise" in slopes:
             self.layout.views(gradients)["log_noise"].copy_(slopes["log_noise"])
-        pixels = slopes["pixels"].to(stored) if "pixels" in slopes else pixels
-        frame = Frame(0, last.n_big, 0, 0, 0, 0)
-        slope = last_backward(last, frame, pixels, slopes.get("loss"), images[-1], weights, gradients, product)
-        for join, image in zip(reversed(inner), reversed(images[:-1])):
-            correlate(join, slope, image, gradients, product, bias="big")
-            slope = down(join, slope, weights, product, like=image)
+        if "pixels" in slopes:
+            summed = slopes["pixels"].sum((1, 2, 3))
+            pixels = slopes["pixels"].to(stored)
+        else:
+            summed = (sums[..., : 4 * last.n_big] * slopes["loss"][..., None]).sum(1)
+        _bias(gradients, last, last.n_big).copy_(summed.unflatten(1, (4, last.n_big)).sum(1))
+        below = inner[-1]
+        slope = last_backward(
+            last, last.n_big, pixels, slopes.get("loss"), images[-1], weights, gradients, product,
+            bias_gradient=_bias(gradients, below, below.n_big),
+        )  # fmt: skip
+        for place in range(len(inner) - 1, -1, -1):
+            join, image = inner[place], images[place]
+            correlate(join, slope, image, gradients, product)
+            below = inner[place - 1]
+            bias = _bias(gradients, below, below.n_big) if place else None
+            slope = down(join, slope, weights, product, like=image, bias_gradient=bias)
         flat = slope.flatten(2)
         dense_weight_gradient(self.spread, flat, hidden, gradients, product)
         flat = dense_input_gradient(self.spread, flat, weights, product, dtype=stored, like=hidden)
@@ -171,8 +206,8 @@ class ConvStack:
         trunk, shape = self.template.encoder.trunk, self.template.architecture.shape
         assert isinstance(trunk, ConvTrunk)
         left, _, top, _ = trunk.margin
-        packing = "floats" if examples.is_floating_point() else ("bits" if examples.dim() == 3 else "bytes")
-        return Frame(PACKINGS[packing], shape[0], shape[1], shape[2], top, left)
+        packing = FLOATS if examples.is_floating_point() else (BITS if examples.dim() == 3 else BYTES)
+        return Frame(packing, shape[0], shape[1], shape[2], top, left)
 
     def _row(self, parameters: Tensor) -> Tensor:
         """Where gradients are written: kept between steps, so that the padding between parameters stays 0."""
@@ -188,6 +223,8 @@ def conv_stack(template: VAE, precision: str) -> ConvStack:
     if not isinstance(trunk, ConvTrunk) or not isinstance(decoder, ConvDecoder):
         raise ValueError("the kernels are for the convolutional networks")
     inner = [convolution.weight.shape[0] for convolution in trunk.convolutions]
+    if len(inner) < 2:
+        raise ValueError("the kernels need at least two convolutions")
     if template.architecture.shape[0] > 4 or any(n < 16 or n > 128 or n & (n - 1) for n in inner):
         raise ValueError("the kernels need at most 4 image channels, and inner channels of 16, 32, 64 or 128")
     layout = layout_of(template, kernels=True)
@@ -214,6 +251,10 @@ def _join(layout: Layout, name: str, size: tuple[int, int]) -> Join:
 def _affine(layout: Layout, name: str) -> Affine:
     n_outputs, n_inputs = layout.shapes[layout.names.index(f"{name}.weight")]
     return Affine(n_inputs, n_outputs, layout.offsets[f"{name}.weight"], layout.offsets[f"{name}.bias"])
+
+
+def _bias(gradients: Tensor, join: Join, channels: int) -> Float[Tensor, "model channel"]:
+    return gradients[:, join.bias_at : join.bias_at + channels]
 
 
 def _slopes(of: Tensor, by: list[Tensor], weight: Tensor | None = None, *, retain: bool = False) -> list[Tensor]:

@@ -103,9 +103,7 @@ def up(
     return big
 
 
-def correlate(
-    join: Join, big: Tensor, small: Tensor, gradients: Float[Tensor, "model size"], product: str
-) -> None:
+def correlate(join: Join, big: Tensor, small: Tensor, gradients: Float[Tensor, "model size"], product: str) -> None:
     """The gradient of the weights, written into the rows: one of the images is the layer's input, one its gradient."""
     n_models, n_batch = big.shape[:2]
     chosen = tiles_for("correlate", join, big.dtype)
@@ -130,7 +128,7 @@ TUNED: dict[tuple[str, int, int], Tiles] = {
     ("up", 64, 64): Tiles(128, 1, 4, 1),
     ("correlate", 32, 32): Tiles(128, 1, 4, 3),
     ("correlate", 32, 64): Tiles(64, 2, 4, 3),
-    ("correlate", 64, 64): Tiles(128, 1, 4, 3),
+    ("correlate", 64, 64): Tiles(64, 1, 4, 3),
 }
 
 
@@ -197,7 +195,9 @@ def _up(
     for turn in range(4 // AHEAD):
         for ahead in tl.static_range(AHEAD):
             py, px = (turn * AHEAD + ahead) // 2, (turn * AHEAD + ahead) % 2
-            total = _one_parity(small, row_of_weights + weight_at, image, y, x, py, px, inside, H, W, CB, CS, K, PRODUCT)
+            total = _one_parity(
+                small, row_of_weights + weight_at, image, y, x, py, px, inside, H, W, CB, CS, K, PRODUCT
+            )
             if ACTIVATE:
                 bias = tl.load(row_of_weights + bias_at + channel).to(tl.float32)
                 total = tl.maximum(total + bias[None, :], 0.0)

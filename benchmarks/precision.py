@@ -1,0 +1,81 @@
+"""Do bf16 and fp32 fleets of the same seeds agree? MIG, reconstruction and active latents of 32 seeds of each.
+
+``PYTHONPATH=src python benchmarks/precision.py`` trains on the micro-world and prints means, spreads and differences.
+"""
+
+import argparse
+import json
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unweave.data.micro import Micro
+from unweave.data.world import unpack
+from unweave.metrics.supervised.mig import mig
+from unweave.models.kernels.conv_stack import conv_stack
+from unweave.models.objectives.beta_vae import BetaVAE
+from unweave.models.optimisers import Adam
+from unweave.train.experiment import Experiment, Plan
+from unweave.train.fleet import Fleet, new_fleet, template_of
+from unweave.train.fleet_batches import source_of
+from unweave.train.fleet_members import arrange
+from unweave.train.fleet_stepper import Stepper
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=32)
+    parser.add_argument("--steps", type=int, default=8000)
+    parser.add_argument("--beta", type=float, default=2.0)
+    parser.add_argument("--precisions", nargs="+", default=["bf16", "fp32"])
+    given = parser.parse_args()
+    results = {name: trained(name, given) for name in given.precisions}
+    for quantity in ("mig", "reconstruction", "active"):
+        for name, result in results.items():
+            values = torch.tensor(result[quantity], dtype=torch.float64)
+            print(f"{quantity:15s} {name}: mean {values.mean():.4f}, sd {values.std():.4f}, "
+                  f"quartiles {[round(q, 4) for q in values.quantile(torch.tensor([.25, .5, .75]).double()).tolist()]}")  # fmt: skip
+    if "OUT" in os.environ:
+        Path(os.environ["OUT"], "precision.json").write_text(json.dumps(results))
+
+
+def trained(precision: str, given: Any) -> dict[str, Any]:
+    """Train all seeds in one fleet and measure every model on the whole world."""
+    base = Experiment(Micro(), BetaVAE(given.beta), optimiser=Adam(5e-4), steps=given.steps, plan=Plan("cuda", 1))
+    data = Micro().load().to("cuda")
+    members = arrange([replace(base, seed=seed) for seed in range(given.seeds)], least=16)
+    fleet = new_fleet(members, conv_stack(template_of(members, data.shape), precision), len(data), data.shape)
+    stepper = Stepper(fleet, source_of(members, data), print)
+    begin, losses = time.monotonic(), []
+    for step in range(given.steps):
+        stepper(step, record=False)
+        if step >= given.steps - 200:
+            losses.append(fleet.groups[0].terms["reconstruction"].clone())
+    torch.cuda.synchronize()
+    print(f"{precision}: {given.steps} steps of {given.seeds} models in {time.monotonic() - begin:.1f} s", flush=True)
+    measured = measure(fleet, data)
+    return measured | {"reconstruction": torch.stack(losses).mean(0).tolist()}
+
+
+@torch.no_grad()
+def measure(fleet: Fleet, data: Any) -> dict[str, Any]:
+    """MIG of the mean codes over all cells, and latents with a KL above 0.1 nats."""
+    n, means, kls = len(fleet.parameters), [], []
+    for rows in torch.arange(len(data), device="cuda").split(256):
+        pictures = unpack(data.store[rows], data.packing, data.shape).expand(n, *([-1] * 4)).contiguous()
+        noise = torch.zeros(n, len(rows), fleet.members.latents, device="cuda")
+        code = fleet.engine.code(fleet.weights, pictures, noise)
+        means.append(code.mean)
+        kls.append(code.kl)
+    factors = data.factors(torch.arange(len(data))).cpu()
+    codes = torch.cat(means, dim=1).cpu()
+    scores = [float(mig(code, factors).score) for code in codes]
+    return {"mig": scores, "active": (torch.cat(kls, dim=1).mean(1) > 0.1).sum(1).tolist()}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""unweave measure: score codes from anywhere against their factors."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unweave.cli.console import print_json, print_table, say
+from unweave.cli.measuring import add_measuring_options, measured_settings, number_row, save_pictures, watching
+from unweave.cli.options import parse
+from unweave.data.files import write_atomically
+from unweave.evaluate.compare import Difference, compare, differences_to_plain
+from unweave.evaluate.measure import Yardstick
+from unweave.evaluate.scores import Scores
+from unweave.evaluate.tables import Table, read_tables
+
+EXAMPLES = """files:
+  codes.npz               arrays codes (sample × latent), factors (sample × factor), perhaps variance;
+                          codes may be model × sample × latent
+  codes.npy factors.npy   a pair
+  table.csv, .parquet     columns code_*, latent_* or z*; factor_*, label_* or y*; variance_*
+
+examples:
+  unweave measure codes.npz
+  unweave measure codes.npz --metrics mig,dci --split 10000:5000 --json
+  unweave measure before.npz after.npz --adjust chance
+  unweave measure codes.npz --set mig.normalise=ceiling --set factor_vae.prune=relative"""
+
+
+def run(argv: Sequence[str]) -> None:
+    """Measure one table, or compare two."""
+    parser = argparse.ArgumentParser(
+        "unweave measure",
+        usage="unweave measure FILE [FILE] [options]",
+        description="Score codes against the factors that generated the data; no model is needed.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="one table, or two to compare")
+    parser.add_argument("--split", metavar="N:M", help="fit on the first N rows, test on the next M, in file order")
+    parser.add_argument("--pictures", metavar="FOLDER", help="write matrices and bars as PNG")
+    add_measuring_options(parser)
+    given = parse(parser, argv)
+    tables = read_tables(given.files)
+    if len(tables) > 2:
+        raise ValueError(f"one table is measured or two are compared, given {len(tables)}")
+    settings = measured_settings(given) | {"split": _split(given.split)}
+    scores = _measure(tables, settings, quiet=given.quiet)
+    if given.pictures:
+        for place, (table, found) in enumerate(zip(tables, scores), start=1):
+            inner = f"{place}_{table.name}" if len(tables) > 1 else ""
+            _pictures(table, found, Path(given.pictures) / inner, settings["factor_bins"])
+    (_report_two if len(tables) == 2 else _report_one)(tables, scores, given.json)
+
+
+def _measure(tables: list[Table], settings: dict[str, Any], quiet: bool) -> list[Scores]:
+    found = []
+    for table in tables:
+        with watching(f"measuring {table.name}", quiet) as watch:
+            yardstick = Yardstick(table.factors, **settings)
+            found.append(yardstick.measure(table.codes, table.variance, watch=watch))
+    return found
+
+
+def _report_one(tables: list[Table], scores: list[Scores], as_json: bool) -> None:
+    table, found = tables[0], scores[0]
+    if as_json:
+        names = {"latent_names": list(table.latent_names), "factor_names": list(table.factor_names)}
+        print_json({"table": table.name} | names | found.to_plain())
+        return
+    show_scores(f"{table.name}: {_size(table, found)}", found)
+
+
+def show_scores(title: str, scores: Scores) -> None:
+    """The table of numbers, and why others are missing."""
+    adjusted = any(number.chance is not None for number in scores.numbers.values())
+    second = "95 % interval" if scores.n_models is None else "over models"
+    columns = ["metric", "score", second, "better"] + (["chance", "adjusted"] if adjusted else [])
+    rows = [number_row(name, number, adjusted) for name, number in scores.numbers.items()]
+    print_table(title, columns, rows, _note(scores))
+    for name, reason in scores.left_out.items():
+        say(f"left out: {name}: {reason}")
+
+
+def _note(scores: Scores) -> str:
+    seeds = scores.settings["seeds"]
+    if scores.n_models is not None:
+        return f"means over {scores.n_models} models; --json has every model's number and interval"
+    if seeds < 2:
+        return "no intervals: they take at least two --seeds"
+    return f"intervals: {seeds} random halves of the rows, Student's t"
+
+
+def _report_two(tables: list[Table], scores: list[Scores], as_json: bool) -> None:
+    paired = _same_samples(*tables)
+    differences = compare(scores[0], scores[1], paired=paired)
+    if as_json:
+        both = {part: {"table": t.name} | s.to_plain() for part, t, s in zip(("first", "second"), tables, scores)}
+        print_json(both | {"paired": paired, "differences": differences_to_plain(differences)})
+        return
+    columns = ("metric", f"1: {tables[0].name}", f"2: {tables[1].name}", "2 − 1", "95 % interval", "clearly better")
+    rows = [_difference_row(name, one) for name, one in differences.items()]
+    how = "paired: both tables have the same factors, row by row" if paired else "not paired: the factors differ"
+    print_table("difference", columns, rows, f"{how}; {_note(scores[0])}")
+    if scores[0].settings["adjust"]:
+        for table, found in zip(tables, scores):
+            show_scores(table.name, found)
+    left = scores[0].left_out | scores[1].left_out
+    for name, reason in left.items():
+        say(f"left out: {name}: {reason}")
+
+
+def _difference_row(name: str, one: Difference) -> tuple[Any, ...]:
+    ends = one.interval
+    shown = f"{ends[0]:+.3g} … {ends[1]:+.3g}" if ends else "–"
+    return name, one.first, one.second, one.value, shown, {"first": "1", "second": "2", None: "–"}[one.better]
+
+
+def _same_samples(first: Table, second: Table) -> bool:
+    if first.factors is None or second.factors is None:
+        return first.factors is second.factors and first.codes.shape[-2] == second.codes.shape[-2]
+    return first.factors.shape == second.factors.shape and bool(np.all(first.factors == second.factors))
+
+
+def _split(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    parts = text.replace("_", "").split(":")
+    if len(parts) != 2 or not all(part.isdecimal() for part in parts):
+        raise ValueError(f"--split must be N:M, two whole numbers of rows as in 10000:5000, not {text!r}")
+    return int(parts[0]), int(parts[1])
+
+
+def _size(table: Table, scores: Scores) -> str:
+    fleet = f"{scores.n_models} models of " if scores.n_models else ""
+    factors = f", {len(table.factor_names)} factors" if table.factors is not None else ", no factors"
+    return f"{fleet}{scores.n_samples:,} samples, {len(table.latent_names)} latents{factors}"
+
+
+def _pictures(table: Table, scores: Scores, folder: Path, factor_bins: int | None) -> None:
+    if scores.n_models is not None:
+        raise ValueError("--pictures draws one representation, not a fleet; save one model's codes by themselves")
+    made = save_pictures(
+        scores, table.codes, table.factors, table.latent_names, table.factor_names, factor_bins=factor_bins
+    )
+    for name, content in made.items():
+        _write(folder / f"{name}.png", content)
+
+
+def _write(path: Path, content: bytes) -> None:
+    write_atomically(path, lambda aside: aside.write_bytes(content))

@@ -1,0 +1,170 @@
+"""What measure and evaluate share: options, progress, rows of numbers, and pictures."""
+
+import argparse
+import contextlib
+import inspect
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from unweave.cli.options import read
+from unweave.evaluate.matrices import matrices
+from unweave.evaluate.rows import ROWS, find_rows
+from unweave.evaluate.scores import Number, Scores
+
+Watch = Callable[[int, int, str], None]
+PATIENCE = 2.0
+"""Seconds without a word; what ends sooner needs no progress bar."""
+
+
+def add_measuring_options(parser: argparse.ArgumentParser) -> None:
+    """Which metrics, how often, and what is printed."""
+    group = parser.add_argument_group("measuring")
+    group.add_argument("--metrics", metavar="A,B", help=f"only these: {', '.join(ROWS)} (default: all that apply)")
+    group.add_argument("--seeds", default="5", metavar="K", help="random halves behind every interval (5)")
+    group.add_argument("--seed", default="0", metavar="N", help="seed of everything drawn at random (0)")
+    group.add_argument("--adjust", metavar="chance", help="chance: compare with the same codes in random order")
+    group.add_argument("--dci-trees", metavar="NAME", help="tree learner of DCI: fast, or sklearn as in the original")
+    group.add_argument("--factor-bins", metavar="N", help="put factors that hold fractions into N bins")
+    group.add_argument(
+        "--set", action="append", default=[], metavar="METRIC.OPTION=VALUE", help="an option of a metric; repeatable"
+    )
+    group.add_argument("--quiet", action="store_true", help="no progress")
+    group.add_argument("--json", action="store_true", help="print as JSON, parts and draws included")
+
+
+def measured_settings(given: argparse.Namespace) -> dict[str, Any]:
+    """The fields of a Yardstick that the options stand for."""
+    options: dict[str, dict[str, Any]] = {}
+    for text in given.set:
+        metric, key, value = _setting(text)
+        options.setdefault(metric, {})[key] = value
+    if given.dci_trees is not None:
+        options.setdefault("dci", {})["backend"] = given.dci_trees
+    return {
+        "metrics": given.metrics.split(",") if given.metrics is not None else None,
+        "seeds": read(int, given.seeds, "seeds"),
+        "seed": read(int, given.seed, "seed"),
+        "adjust": given.adjust,
+        "options": options,
+        "factor_bins": None if given.factor_bins is None else read(int, given.factor_bins, "factor-bins"),
+    }
+
+
+@contextlib.contextmanager
+def watching(title: str, quiet: bool = False) -> Iterator[Watch | None]:
+    """A progress bar on standard error once it takes longer than two seconds; plain lines without a terminal."""
+    if quiet:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _plain(title)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(title, total=None, visible=False)
+        begin = time.monotonic()
+
+        def watch(done: int, total: int, name: str) -> None:
+            late = time.monotonic() - begin > PATIENCE
+            bar.update(task, completed=done, total=total, visible=late, description=f"{title}, {name}")
+
+        yield watch
+
+
+def number_row(name: str, number: Number, adjusted: bool) -> tuple[Any, ...]:
+    """A number as cells; a fleet as its mean and extremes."""
+    better = "more" if number.higher_is_better else "less"
+    if np.ndim(number.value):
+        values = np.asarray(number.value)
+        cells: tuple[Any, ...] = (name, float(values.mean()), f"{values.min():.4g} … {values.max():.4g}", better)
+        levels: tuple[Any, Any] = (_mean(number.chance), _mean(number.adjusted))
+    else:
+        ends = number.interval
+        cells = (name, number.value, f"{ends[0]:.4g} … {ends[1]:.4g}" if ends else "–", better)
+        levels = (number.chance, number.adjusted)
+    return (*cells, *levels) if adjusted else cells
+
+
+def save_pictures(
+    scores: Scores,
+    codes: Any,
+    factors: Any,
+    latent_names: Sequence[str],
+    factor_names: Sequence[str],
+    *,
+    factor_bins: int | None = None,
+) -> dict[str, bytes]:
+    """Every picture of one representation as PNG, by name."""
+    from unweave.plots.save import to_png
+    from unweave.plots.scores import ScoreArrays, score_figures
+
+    found = matrices(codes, factors, factor_bins=factor_bins)
+    shown = {name: n for name, n in scores.numbers.items() if n.range[1] == 1.0 and np.isfinite(n.value)}
+    dci = scores.parts.get("dci")
+    n_factors = len(factor_names)
+    per_factor = {name: getattr(part, "per_factor", None) for name, part in scores.parts.items()}
+    arrays = ScoreArrays(
+        values={name: float(number.value) for name, number in shown.items()},
+        intervals={name: number.interval for name, number in shown.items() if number.interval},
+        information=_array(found.information),
+        importance=None if dci is None else dci.importance.numpy(),
+        correlation=_array(found.correlation),
+        code_correlation=_array(found.code_correlation),
+        per_factor={name: v.cpu().numpy() for name, v in per_factor.items() if v is not None and len(v) == n_factors},
+        latent_names=latent_names,
+        factor_names=factor_names,
+    )
+    return {name: to_png(figure) for name, figure in score_figures(arrays).items()}
+
+
+def _array(matrix: Any) -> Any:
+    return None if matrix is None else matrix.cpu().numpy()
+
+
+def _mean(values: Any) -> float | None:
+    return None if values is None else float(np.mean(values))
+
+
+def _setting(text: str) -> tuple[str, str, Any]:
+    place, equals, value = text.partition("=")
+    metric, dot, key = place.partition(".")
+    if not equals or not dot or not key:
+        raise ValueError(f"--set must be METRIC.OPTION=VALUE, as in mig.normalise=ceiling, not {text!r}")
+    key = key.replace("-", "_")
+    parameter = inspect.signature(find_rows([metric])[0].function).parameters.get(key)
+    default = None if parameter is None else parameter.default
+    if isinstance(default, bool | int | float | str):
+        return metric, key, read(type(default), value, f"set {place}")
+    return metric, key, _number_or_text(value)
+
+
+def _number_or_text(text: str) -> Any:
+    """For options whose default does not tell their type."""
+    if "," in text:
+        return [_number_or_text(part) for part in text.split(",") if part]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _plain(title: str) -> Watch:
+    shown = time.monotonic()
+
+    def watch(done: int, total: int, name: str) -> None:
+        nonlocal shown
+        if time.monotonic() - shown > 10.0:
+            shown = time.monotonic()
+            print(f"{title}: {done} of {total}, {name}", file=sys.stderr, flush=True)
+
+    return watch

@@ -1,0 +1,50 @@
+"""Activations as similarity measures take them: one row per example, centred."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from unweave.metrics.estimators.arrays import as_codes
+from unweave.shapes import Float, Tensor
+
+Layers = Sequence[Any]
+"""Activations of the same examples in several layers, sample × feature or sample × channel × height × width each."""
+
+
+def centred_layers(left: Layers, right: Layers | None) -> tuple[list[Float[Tensor, "sample feature"]], int]:
+    """All layers with their means taken off and unit Frobenius norm, and how many of them are the left ones.
+
+    A layer that is constant becomes zeros. Without ``right``, the left ones only.
+    """
+    tables = [*_tables(left, "left"), *([] if right is None else _tables(right, "right"))]
+    lengths = sorted({len(table) for table in tables})
+    if len(lengths) != 1:
+        raise ValueError(
+            f"all layers must hold the same examples, given tables of {', '.join(map(str, lengths))} rows; compare"
+            " runs of the same world on the same images"
+        )
+    return [centred(table) for table in tables], len(left)
+
+
+def centred(table: Float[Tensor, "sample feature"]) -> Float[Tensor, "sample feature"]:
+    """Without the mean of each feature, and of unit Frobenius norm; zeros where nothing varies."""
+    varies = table.amin(0) != table.amax(0)
+    shifted = (table - table.mean(0, dtype=torch.float64).to(table.dtype)) * varies
+    # in units of the largest entry first, so that squares neither overflow nor vanish
+    shifted = shifted / shifted.abs().amax().clamp(min=torch.finfo(table.dtype).tiny)
+    norm = torch.linalg.vector_norm(shifted, dtype=torch.float64)
+    return shifted / norm.clamp(min=1e-30).to(table.dtype)
+
+
+def _tables(layers: Layers, name: str) -> list[Tensor]:
+    if isinstance(layers, Tensor | np.ndarray):
+        raise ValueError(f"{name} must be a list of layers, each sample × feature; put a single one into a list")
+    if len(layers) == 0:
+        raise ValueError(f"{name} must hold at least one layer, given none")
+    tables = []
+    for place, layer in enumerate(layers):
+        whole = layer if isinstance(layer, Tensor) else torch.as_tensor(np.ascontiguousarray(layer))
+        tables.append(as_codes(whole.flatten(1) if whole.ndim > 2 else whole, f"layer {place} of {name}"))
+    return tables
