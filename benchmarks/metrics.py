@@ -99,17 +99,19 @@ def _groups(factors: np.ndarray) -> list[list[np.ndarray]]:
     return [[np.flatnonzero(f == value) for value in range(f.max() + 1)] for f in factors.T]
 
 
-def theirs_beta_vae(
-    codes: np.ndarray, factors: np.ndarray, *_: Any, n_train: int = 10_000, n_test: int = 5_000
-) -> float:
+def theirs_beta_vae(codes: np.ndarray, factors: np.ndarray, *_: Any) -> float:
     from sklearn.linear_model import LogisticRegression
 
-    rng, groups = np.random.default_rng(0), _groups(factors)
-    points, labels = np.zeros((n_train + n_test, codes.shape[1])), np.zeros(n_train + n_test, int)
-    for i in range(n_train + n_test):
+    rng, n_train, n_batches = np.random.default_rng(0), 10_000, 15_000
+    order = np.argsort(factors, axis=0, kind="stable")
+    counts = [np.bincount(f) for f in factors.T]
+    starts = [np.cumsum(count) - count for count in counts]
+    points, labels = np.zeros((n_batches, codes.shape[1])), np.zeros(n_batches, int)
+    for i in range(n_batches):
         k = labels[i] = rng.integers(factors.shape[1])
         first = rng.integers(len(codes), size=64)
-        second = np.array([rng.choice(groups[k][value]) for value in factors[first, k]])
+        values = factors[first, k]
+        second = order[starts[k][values] + (rng.random(64) * counts[k][values]).astype(int), k]
         points[i] = np.mean(np.abs(codes[first] - codes[second]), axis=0)
     model = LogisticRegression(random_state=0).fit(points[:n_train], labels[:n_train])
     return float(model.score(points[n_train:], labels[n_train:]))

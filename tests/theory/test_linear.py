@@ -46,7 +46,7 @@ def minimised(loss, *start):
 
     for _ in range(4):
         optimiser.step(closure)
-    return float(loss(*parameters)), [part.detach() for part in parameters]
+    return float(loss(*parameters).detach()), [part.detach() for part in parameters]
 
 
 def elbo_loss(weight, encoder, log_variance, covariance, noise, beta):
@@ -168,7 +168,7 @@ def test_equal_singular_values_leave_the_directions_open(angle):
     assert linear_loss(optimum.weight @ rotation(angle), covariance, 0.05) == pytest.approx(optimum.loss, abs=1e-12)
 
 
-def trained(experiment, data, phases=((1500, 1e-2), (1000, 2e-3), (1000, 2e-4))):
+def trained(experiment, data, phases=((1500, 3e-2), (1000, 3e-3), (500, 3e-4))):
     """Our own step function, with a falling learning rate so that the optimum is met closely."""
     learner = new_learner(experiment, data.shape, len(data))
     step = 0
@@ -183,7 +183,7 @@ def trained(experiment, data, phases=((1500, 1e-2), (1000, 2e-3), (1000, 2e-4)))
 
 def experiment(objective, latents, likelihood, **options):
     return Experiment(
-        SynthLin(), objective, Linear(), likelihood, latents=latents, batch_size=256, plan=Plan("cpu", 1), **options
+        SynthLin(), objective, Linear(), likelihood, latents=latents, batch_size=128, plan=Plan("cpu", 1), **options
     )
 
 
@@ -193,22 +193,34 @@ def gaussian_data(eigenvalues, n=20_000):
     return Data(points + 1.0, shape=(len(eigenvalues),), packing="floats")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("beta", "latents"), [(1.0, 3), (4.0, 3)])
-def test_a_trained_linear_vae_meets_its_closed_form(beta, latents):
-    """Theorem 2: PCA directions up to sign and order, with the variances and the rate that the theory gives."""
-    data = SynthLin().load()
-    model = trained(experiment(BetaVAE(beta), latents, Gaussian(0.01)), data)
-    covariance = torch.cov(data.store.double().T, correction=0)
-    optimum = linear_optimum(covariance, latents, noise=0.01, beta=beta)
+def test_a_short_training_already_finds_the_principal_directions():
+    data = gaussian_data([1.0, 0.25, 0.01])
+    model = trained(experiment(BetaVAE(1.0), 3, Gaussian(0.05)), data, ((400, 3e-2), (200, 5e-3)))
+    optimum = linear_optimum(torch.cov(data.store.double().T, correction=0), 3, noise=0.05)
     assert optimum.n_active == 2
     code = model.encode(data.store)
     order = code.variance.mean(0).argsort()
-    torch.testing.assert_close(code.variance.mean(0)[order].double(), optimum.variance, atol=0.03, rtol=0.05)
+    weight = model.decoder.output.weight.double()[:, order[:2]]
+    assert (torch.nn.functional.cosine_similarity(weight, optimum.weight[:, :2], dim=0).abs() > 0.99).all()
+    torch.testing.assert_close(code.variance.mean(0)[order].double(), optimum.variance, atol=0.06, rtol=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("beta", "noise"), [(1.0, 0.04), (4.0, 0.01)])
+def test_a_trained_linear_vae_meets_its_closed_form(beta, noise):
+    """Theorem 2: PCA directions up to sign and order, with the variances and the rate that the theory gives."""
+    data = SynthLin().load()
+    model = trained(experiment(BetaVAE(beta), 3, Gaussian(noise)), data)
+    covariance = torch.cov(data.store.double().T, correction=0)
+    optimum = linear_optimum(covariance, 3, noise=noise, beta=beta)
+    assert optimum.n_active == 2
+    code = model.encode(data.store)
+    order = code.variance.mean(0).argsort()
+    torch.testing.assert_close(code.variance.mean(0)[order].double(), optimum.variance, atol=0.02, rtol=0.05)
     weight = model.decoder.output.weight.double()[:, order[:2]]
     cosines = torch.nn.functional.cosine_similarity(weight, optimum.weight[:, :2], dim=0).abs()
     assert (cosines > 0.999).all()
-    torch.testing.assert_close(weight.norm(dim=0), optimum.weight[:, :2].norm(dim=0), rtol=0.03, atol=0)
+    torch.testing.assert_close(weight.norm(dim=0), optimum.weight[:, :2].norm(dim=0), rtol=0.05, atol=0)
     assert float(code.kl.sum(1).mean()) == pytest.approx(optimum.rate, rel=0.03)
     # and the tools that look inside say so
     active = [kind == "active" for kind in variable_types(code.mean, code.variance, rule="mean_variance")]

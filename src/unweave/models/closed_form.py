@@ -35,10 +35,11 @@ class LinearOptimum:
 
 
 def linear_optimum(
-    covariance: Float[Tensor, "feature feature"], n_latents: int, *, noise: float | None = None, beta: float = 1.0
+    covariance: Float[Tensor, "..."], n_latents: int, *, noise: float | None = None, beta: float = 1.0
 ) -> LinearOptimum:
-    """Decoder, encoder and posterior variances of the optimum; the bias is the data's mean.
+    """Decoder, encoder and posterior variances of the optimum for a covariance (feature × feature).
 
+    The decoder's bias is the data's mean.
     ``noise`` is γ, the variance of the Gaussian likelihood (½ for a plain squared error); without it, it is learned
     as well, and the optimum is that of probabilistic PCA.
     """

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from unweave import rng
-from unweave.metrics.dimension.mle import NEIGHBOURS, Averaging, Mle, distinct_distances, mle, mle_of
+from unweave.metrics.dimension.mle import NEIGHBOURS, Mle, distinct_distances, mle, mle_of
 from unweave.metrics.dimension.two_nn import TwoNN, two_nn, two_nn_of
 from unweave.metrics.estimators.arrays import as_codes, check_count
 from unweave.shapes import Float, Tensor
@@ -29,7 +29,7 @@ def intrinsic(
     points: Any,
     *,
     neighbours: Sequence[int] = NEIGHBOURS,
-    averaging: Averaging = "levina_bickel",
+    averaging: str = "levina_bickel",
     anchor: float = 0.9,
     n_samples: int = 10_000,
     seeds: Sequence[int] = (0,),
@@ -52,7 +52,7 @@ def intrinsic(
 
 
 def _one(
-    points: Float[Tensor, "sample feature"], neighbours: tuple[int, ...], averaging: Averaging, anchor: float
+    points: Float[Tensor, "sample feature"], neighbours: tuple[int, ...], averaging: str, anchor: float
 ) -> tuple[Mle, TwoNN]:
     distances = distinct_distances(points, max(2, neighbours[-1]))
     if distances is None:

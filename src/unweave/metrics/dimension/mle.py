@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -11,7 +11,6 @@ from unweave.metrics.dimension.stable import Stable, stable_range
 from unweave.metrics.estimators.arrays import as_codes, check_count
 from unweave.shapes import Float, Tensor
 
-Averaging = Literal["levina_bickel", "mackay_ghahramani"]
 NEIGHBOURS = (3, 5, 10, 20)
 
 
@@ -32,7 +31,7 @@ class Mle:
     n_points: int
 
 
-def mle(points: Any, *, neighbours: Sequence[int] = NEIGHBOURS, averaging: Averaging = "levina_bickel") -> Mle:
+def mle(points: Any, *, neighbours: Sequence[int] = NEIGHBOURS, averaging: str = "levina_bickel") -> Mle:
     """The dimension in which points lie, from how fast their neighbours recede.
 
     Points that occur several times count once: a repetition says nothing of the dimension, and its distance of 0
@@ -50,7 +49,7 @@ def mle(points: Any, *, neighbours: Sequence[int] = NEIGHBOURS, averaging: Avera
 
 
 def mle_of(
-    distances: Float[Tensor, "sample neighbour"], neighbours: tuple[int, ...], averaging: Averaging = "levina_bickel"
+    distances: Float[Tensor, "sample neighbour"], neighbours: tuple[int, ...], averaging: str = "levina_bickel"
 ) -> Mle:
     """The same from the distances to the nearest neighbours of distinct points."""
     inverses = torch.stack([_inverse(distances[:, :k]) for k in neighbours])

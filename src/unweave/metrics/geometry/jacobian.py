@@ -4,6 +4,7 @@ One pass forwards carries the derivatives along all latents for a whole batch of
 they share; going backwards would need one pass for every pixel.
 """
 
+import warnings
 from collections.abc import Callable, Iterator
 
 import torch
@@ -46,7 +47,11 @@ def _chunks(decode: Decode, codes: Tensor, chunk: int) -> Iterator[Tensor]:
         raise ValueError(f"codes must be floats, sample × latent, with at least one sample, not {tuple(codes.shape)}")
     units = torch.eye(codes.shape[1], dtype=codes.dtype, device=codes.device)
     for part in codes.detach().split(chunk):
-        yield torch.func.vmap(lambda unit, part=part: _along(decode, part, unit), out_dims=-1)(units)
+        with warnings.catch_warnings():
+            # the first use of torch.func compiles scripts of its own, which it calls deprecated
+            warnings.simplefilter("ignore", DeprecationWarning)
+            jacobian = torch.func.vmap(lambda unit, part=part: _along(decode, part, unit), out_dims=-1)(units)
+        yield jacobian
 
 
 def _along(

@@ -57,9 +57,9 @@ def regime(mean: Any, variance: Any, *, active: Any = None) -> Regime:
 
 
 def regime_share(
-    kl: Float[Tensor, "row latent"],
-    variance_of_mean: Float[Tensor, "row latent"],
-    mean_variance: Float[Tensor, "row latent"],
+    kl: Float[Tensor, "..."],
+    variance_of_mean: Float[Tensor, "..."],
+    mean_variance: Float[Tensor, "..."],
     *,
     steps: Sequence[int] | None = None,
     threshold: float = 0.03,

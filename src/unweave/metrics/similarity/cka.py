@@ -7,15 +7,13 @@ features it needs only ⟨K, L⟩ and the diagonals.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
 from unweave.metrics.similarity.layers import Layers, centred_layers
 from unweave.shapes import Float, Tensor
 
-Estimator = Literal["unbiased", "biased"]
-Form = Literal["auto", "feature", "gram"]
 BLOCK_BYTES = 128 * 2**20
 PIECE = 2**16
 """Products summed in the precision of the activations before they are added up in float64."""
@@ -30,18 +28,16 @@ class Cka:
     """
 
     scores: Float[Tensor, "left right"]
-    estimator: Estimator
+    estimator: str
     n_samples: int
 
 
-def cka(left: Any, right: Any, *, estimator: Estimator = "unbiased", form: Form = "auto") -> float:
+def cka(left: Any, right: Any, *, estimator: str = "unbiased", form: str = "auto") -> float:
     """CKA of one pair of representations of the same examples."""
     return float(cka_matrix([left], [right], estimator=estimator, form=form).scores)
 
 
-def cka_matrix(
-    left: Layers, right: Layers | None = None, *, estimator: Estimator = "unbiased", form: Form = "auto"
-) -> Cka:
+def cka_matrix(left: Layers, right: Layers = None, *, estimator: str = "unbiased", form: str = "auto") -> Cka:
     """CKA of all pairs of layers of two models; without ``right``, of the layers of one model with each other.
 
     The published studies used the biased estimator, which is far from 0 for unrelated representations with more
@@ -61,9 +57,7 @@ def cka_matrix(
     return Cka(scores[:n_left, n_left:] if right is not None else scores, estimator, n_samples)
 
 
-def hsic(
-    layers: list[Float[Tensor, "sample feature"]], estimator: Estimator, form: Form = "auto"
-) -> Float[Tensor, "layer layer"]:
+def hsic(layers: list[Float[Tensor, "sample _"]], estimator: str, form: str = "auto") -> Float[Tensor, "layer layer"]:
     """The Hilbert–Schmidt independence criterion of all pairs of centred layers."""
     n_samples, width = len(layers[0]), sum(layer.shape[1] for layer in layers)
     by_features = form == "feature" or (form == "auto" and width <= n_samples)

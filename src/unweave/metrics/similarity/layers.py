@@ -1,6 +1,5 @@
 """Activations as similarity measures take them: one row per example, centred."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,11 +8,11 @@ import torch
 from unweave.metrics.estimators.arrays import as_codes
 from unweave.shapes import Float, Tensor
 
-Layers = Sequence[Any]
-"""Activations of the same examples in several layers, sample × feature or sample × channel × height × width each."""
+Layers = Any
+"""A list of activations of the same examples, a layer each: sample × feature, or sample × channel × height × width."""
 
 
-def centred_layers(left: Layers, right: Layers | None) -> tuple[list[Float[Tensor, "sample feature"]], int]:
+def centred_layers(left: Layers, right: Layers) -> tuple[list[Float[Tensor, "sample _"]], int]:
     """All layers with their means taken off and unit Frobenius norm, and how many of them are the left ones.
 
     A layer that is constant becomes zeros. Without ``right``, the left ones only.

@@ -1,7 +1,7 @@
 """Matched latents of two models: which of one goes with which of the other, and with what sign."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -28,7 +28,7 @@ def matching(
     left: Any,
     right: Any,
     *,
-    method: Literal["pearson", "spearman"] = "pearson",
+    method: str = "pearson",
     left_active: Any = None,
     right_active: Any = None,
 ) -> Matching:

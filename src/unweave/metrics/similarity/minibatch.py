@@ -8,7 +8,7 @@ from unweave.metrics.similarity.layers import Layers, centred_layers
 from unweave.shapes import Float, Tensor
 
 
-def minibatch_cka(left: Layers, right: Layers | None = None, *, batch_size: int = 250) -> Cka:
+def minibatch_cka(left: Layers, right: Layers = None, *, batch_size: int = 250) -> Cka:
     """CKA with the unbiased criterion averaged over batches of rows: the work falls by samples / batch size.
 
     The rows should be in random order. The last batch is left out when fewer than four rows remain for it.

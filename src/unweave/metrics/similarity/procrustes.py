@@ -26,7 +26,7 @@ def procrustes(left: Any, right: Any) -> float:
     return float(procrustes_matrix([left], [right]).scores)
 
 
-def procrustes_matrix(left: Layers, right: Layers | None = None) -> Procrustes:
+def procrustes_matrix(left: Layers, right: Layers = None) -> Procrustes:
     """Procrustes similarity of all pairs of layers; without ``right``, of the layers of one model with each other.
 
     Each layer is first reduced, once, to at most as many columns as there are examples; the nuclear norm of a pair

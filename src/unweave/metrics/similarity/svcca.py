@@ -27,7 +27,7 @@ def svcca(left: Any, right: Any, *, share: float = 0.99) -> float:
     return float(svcca_matrix([left], [right], share=share).scores)
 
 
-def svcca_matrix(left: Layers, right: Layers | None = None, *, share: float = 0.99) -> Svcca:
+def svcca_matrix(left: Layers, right: Layers = None, *, share: float = 0.99) -> Svcca:
     """Mean correlation of the best-aligned directions, among those that hold ``share`` of each layer's variance.
 
     Invariant to every invertible linear map of the directions kept. A constant layer has none and scores 0.

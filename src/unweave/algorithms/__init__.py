@@ -1,0 +1,1 @@
+"""Algorithms that train models to answer a question; training enters as a callable."""

@@ -1,0 +1,103 @@
+"""unweave diagnose: which latents a model uses, whether it has collapsed, and what to do about it."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from unweave.cli.console import print_json, print_table, say
+from unweave.cli.options import parse
+from unweave.data.files import write_text
+from unweave.metrics.polarised.types import RULES
+from unweave.plots.format import short
+from unweave.recipes.diagnose import Diagnosed, diagnose_file, diagnose_run, write_diagnosis
+from unweave.train.run import Run
+
+EXAMPLES = """the file:
+  an npz with arrays mean and variance, sample × latent (or log_variance, or std); perhaps sampled, and
+  reconstruction, the loss of every example
+
+examples:
+  unweave diagnose runs/demo
+  unweave diagnose posteriors.npz --factors 5
+  unweave diagnose runs/demo --rule kl --json"""
+
+
+def run(argv: Sequence[str]) -> None:
+    """Diagnose a run or a file, print it, and write the page."""
+    parser = argparse.ArgumentParser(
+        "unweave diagnose",
+        description="Which latents does a model use, and how? Findings in plain words, with what to do.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("run", metavar="RUN|FILE", help="a run's folder, or an npz with mean and variance")
+    parser.add_argument("--rule", default="variance", help=f"how latents are told apart: {', '.join(RULES)} (variance)")
+    parser.add_argument("--examples", type=int, default=2048, metavar="N", help="examples of a run to encode (2048)")
+    parser.add_argument("--jacobians", type=int, default=256, metavar="N", help="examples to differentiate at (256)")
+    parser.add_argument("--factors", type=int, metavar="N", help="how many factors the data have, where you know it")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="which examples and which noise (0)")
+    parser.add_argument("--page", metavar="FILE", help="where the page goes (RUN/diagnosis.html; none for a file)")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+    given = parse(parser, argv)
+    diagnosed, written = _diagnosed(given)
+    if given.page:
+        write_text(Path(given.page), diagnosed.page())
+        written = Path(given.page)
+    if given.json:
+        print_json({"page": None if written is None else str(written)} | diagnosed.to_plain())
+        return
+    _show(diagnosed)
+    if written is not None:
+        say(f"\nwritten: {written}")
+
+
+def _diagnosed(given: argparse.Namespace) -> tuple[Diagnosed, Path | None]:
+    if not Path(given.run).is_dir():
+        known: dict[str, Any] = {"rule": given.rule, "seed": given.seed, "n_factors": given.factors}
+        return diagnose_file(given.run, **known), None
+    for name in ("examples", "jacobians"):
+        if getattr(given, name) < 2:
+            raise ValueError(f"--{name} must be at least 2, not {getattr(given, name)}")
+    opened = Run(given.run)
+    found = diagnose_run(
+        opened, n=given.examples, seed=given.seed, rule=given.rule, n_factors=given.factors, n_jacobians=given.jacobians
+    )
+    return found, None if given.page else write_diagnosis(opened, found)
+
+
+def _show(diagnosed: Diagnosed) -> None:
+    one = diagnosed.diagnosis
+    columns = ("latent", "type", "evidence", "KL", "mean σ²", "var σ²", "var μ", "corr.", "with")
+    rows = [
+        (
+            latent.latent, latent.type, latent.evidence, short(latent.kl), short(latent.mean_variance),
+            short(latent.variance_of_variance), short(latent.variance_of_mean), short(latent.correlation),
+            latent.partner,
+        )
+        for latent in sorted(one.latents, key=lambda latent: -latent.kl)
+    ]  # fmt: skip
+    note = "corr.: the strongest correlation of its means with those of another latent"
+    print_table(f"{diagnosed.title}: {one.n_examples:,} examples", columns, rows, note)
+    _show_dependence(diagnosed)
+    for name, value in diagnosed.summary().items():
+        if value is not None:
+            say(f"  {name.replace('_', ' '):32} {value:.4g}")
+    if not diagnosed.findings:
+        say("\nNothing stands out.")
+    for finding in diagnosed.findings:
+        say(f"\n{finding.weight}: {finding.text}\n  → {finding.advice} [{finding.reference}]")
+
+
+def _show_dependence(diagnosed: Diagnosed) -> None:
+    rows = [
+        (one.representation, one.subset, one.n_latents, _short(one.total_correlation), _short(one.averaged_mi), _short(one.effective_rank))
+        for one in diagnosed.diagnosis.dependence
+        if one.subset in ("all", "without passive")
+    ]
+    print_table("how latents depend", ("codes", "latents", "how many", "TC", "averaged MI", "effective rank"), rows)
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else short(value)

@@ -1,0 +1,129 @@
+"""The diagnosis of a run, or of posteriors from anywhere: numbers, findings, and one self-contained page."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from unweave.evaluate.course import Course, course
+from unweave.evaluate.decoder import Decoder, look_at_decoder
+from unweave.evaluate.diagnosis import Diagnosis, diagnose
+from unweave.evaluate.findings import Expected, Finding, expected_of, findings
+from unweave.evaluate.posterior_file import read_posteriors
+from unweave.evaluate.scores import plain
+from unweave.metrics.polarised.rate_distortion import rate_distortion
+from unweave.metrics.polarised.types import Rule
+from unweave.train.run import Run
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    """Everything that was found. ``decoder`` and ``course`` are known for runs only."""
+
+    title: str
+    diagnosis: Diagnosis
+    findings: tuple[Finding, ...]
+    expected: Expected | None = None
+    decoder: Decoder | None = None
+    course: Course | None = None
+    distortion: float | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers that belong to no single latent, by name; what is unknown is None."""
+        one, decoder = self.diagnosis, self.decoder
+        traces, share = one.traces, None if self.course is None else self.course.regime
+        return {
+            "rate": one.rate,
+            "distortion": self.distortion,
+            "elbo": None if self.distortion is None else -(one.rate + self.distortion),
+            "trace_of_sampled": traces.sampled,
+            "trace_of_mean": traces.mean,
+            "trace_difference": traces.score,
+            "passive_by_traces": traces.counts,
+            "delta_kl": None if one.regime is None else one.regime.delta,
+            "polarised_share_of_training": None if share is None else share.share,
+            "dto": None if decoder is None else decoder.dto,
+            "dto_of_random_directions": None if decoder is None else decoder.dto_chance,
+            "share_of_equal_singular_values": None if decoder is None else decoder.degenerate,
+            "ima_contrast": None if decoder is None else decoder.ima,
+            "self_consistency": None if decoder is None else decoder.consistency,
+            "deterministic_squared_error": None if decoder is None else decoder.split.deterministic,
+            "stochastic_squared_error": None if decoder is None else decoder.split.stochastic,
+        }
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON takes it; infinity becomes text."""
+        one = self.diagnosis
+        snapshots = None if self.course is None else self.course.correlations
+        return {
+            "title": self.title,
+            "n_examples": one.n_examples,
+            "rule": one.rule,
+            "stochastic": one.stochastic,
+            "expected": plain(self.expected),
+            "latents": plain(one.latents),
+            "summary": plain(self.summary()),
+            "dependence": plain(one.dependence),
+            "correlation": plain(one.correlations.correlation),
+            "snapshots": [] if self.course is None else list(self.course.snapshots),
+            "often_correlated": None if snapshots is None else plain(snapshots.often),
+            "findings": plain(self.findings),
+        }
+
+    def page(self) -> str:
+        """One self-contained page."""
+        from unweave.plots.diagnosis import diagnosis_page
+
+        shown = {name.replace("_", " "): value for name, value in self.summary().items()}
+        return diagnosis_page(self.title, self.diagnosis, self.findings, shown, self.decoder, self.course)
+
+
+def diagnose_run(
+    run: Run,
+    *,
+    n: int = 2048,
+    seed: int = 0,
+    rule: Rule = "variance",
+    n_factors: int | None = None,
+    n_jacobians: int = 256,
+) -> Diagnosed:
+    """Encode up to ``n`` examples of a run's data, held-out ones where it kept some, and look at everything."""
+    images = run.images(n, seed)
+    code = run.encode(images, seed=seed)
+    found = diagnose(code.mean, code.variance, sampled=code.sampled, kl=code.kl, rule=rule, seed=seed)
+    used = torch.tensor([kind != "passive" for kind in found.types])
+    decoder = look_at_decoder(run, images, code, used, n_jacobians=n_jacobians, seed=seed)
+    way = course(run, images, found.types, stochastic=found.stochastic)
+    expected = expected_of(run.experiment.world.card().space, n_factors)
+    experiment = run.experiment
+    return Diagnosed(
+        f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}",
+        found,
+        findings(found, expected, decoder),
+        expected,
+        decoder,
+        way,
+        decoder.rate_distortion.distortion,
+    )
+
+
+def diagnose_file(
+    path: str | Path, *, rule: Rule = "variance", seed: int = 0, n_factors: int | None = None
+) -> Diagnosed:
+    """The same for an npz with ``mean`` and ``variance``, as far as codes alone can tell."""
+    given = read_posteriors(path)
+    found = diagnose(given.mean, given.variance, sampled=given.sampled, rule=rule, seed=seed)
+    expected = expected_of(None, n_factors)
+    distortion = None
+    if given.reconstruction is not None:
+        losses = np.asarray(given.reconstruction, dtype=np.float64)
+        distortion = rate_distortion(torch.zeros(len(found.mean), 1), losses).distortion
+    return Diagnosed(given.name, found, findings(found, expected), expected, distortion=distortion)
+
+
+def write_diagnosis(run: Run, diagnosed: Diagnosed) -> Path:
+    """Write ``diagnosis.html`` and ``diagnosis.json`` into the run's folder; the page's path is returned."""
+    run.files.write_json("diagnosis.json", diagnosed.to_plain())
+    return run.files.write("diagnosis.html", diagnosed.page())
