@@ -5,7 +5,6 @@
 
 import argparse
 import json
-import math
 import os
 import time
 from collections.abc import Callable
@@ -76,10 +75,10 @@ def compare(base: Experiment, data: Data, given: Any) -> dict[str, Any]:
     print(f"{'way':8s} {'µs a model-step':>16s} {'models a day':>13s} {'of the floor':>13s}   spread")
     for way, times in spent.items():
         middle = sorted(times)[len(times) // 2]
-        share = floor / middle if floor else math.nan
+        share = floor / middle if floor else None
         table[way] = {"us": middle, "all": times, "models_a_day": 86400e6 / 300_000 / middle, "share_of_floor": share}
         print(
-            f"{way:8s} {middle:16.1f} {table[way]['models_a_day']:13.0f} {share:13.1%}   {min(times):.1f}–{max(times):.1f}"
+            f"{way:8s} {middle:16.1f} {table[way]['models_a_day']:13.0f} {f'{share:.1%}' if share else '–':>13s}   {min(times):.1f}–{max(times):.1f}"
         )
     return table | {"floor_us": floor}
 
@@ -104,6 +103,7 @@ def graphed(base: Experiment, data: Data) -> Run:
     stream = batches(base, data, 0, base.steps)
     held = next(stream)
     side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(3):
             update(learner, held, 0)
@@ -119,7 +119,7 @@ def graphed(base: Experiment, data: Data) -> Run:
                 if target is not None:
                     target.copy_(getattr(batch, name))
             graph.replay()
-        return count
+        return count if learner else 0  # keeps the learner: the graph writes into its tensors
 
     return run
 
@@ -168,6 +168,7 @@ def floor_of(base: Experiment, data: Data, device: str) -> float:
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     source = torch.randn(1 << 29, device=device)
     target = torch.empty_like(source)
+    target.copy_(source)
     rate = 2 * source.nbytes / _timed(lambda _: bool(target.copy_(source) is target), 1, True)
     return (14 * sum(sizes) + 28 * n_parameters) / rate
 

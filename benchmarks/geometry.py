@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=1000)
     parser.add_argument("--points", type=int, default=2000, help="10000 for the full comparison")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--chunks", type=int, nargs="+", default=[64])
+    parser.add_argument("--chunks", type=int, nargs="+", default=[32])
     chosen = parser.parse_args()
     torch.set_num_threads(chosen.threads)
     report: dict[str, Any] = {"settings": vars(chosen), "torch": torch.__version__}

@@ -9,7 +9,6 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +20,15 @@ from unweave.models import OBJECTIVES
 from unweave.models.kernels.conv_stack import conv_stack
 from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down, up
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
-from unweave.models.kernels.ends import (
-    BITS,
-    BYTES,
-    Frame,
-    first_backward,
-    first_forward,
-    last_backward,
-    last_forward,
-    ready,
-)
+from unweave.models.kernels.first import first_backward, first_forward, ready
+from unweave.models.kernels.last import last_backward, last_forward
+from unweave.models.kernels.pixels import BITS, BYTES, Frame
 from unweave.models.networks import NETWORKS
-from unweave.rng import Purpose
 from unweave.train.experiment import Experiment, Plan
-from unweave.train.fleet import Fleet, advance, judge_with, new_fleet, template_of
-from unweave.train.fleet_batches import Source, draw, images, source_of, stored
+from unweave.train.fleet import Fleet, advance, new_fleet, template_of
+from unweave.train.fleet_batches import Source, draw, source_of
 from unweave.train.fleet_engine import LEAST_ON_GPU
 from unweave.train.fleet_members import arrange
-from unweave.train.fleet_portable import portable
 from unweave.train.fleet_stepper import Stepper
 
 
@@ -103,7 +93,7 @@ def errors(precisions: list[str]) -> dict[str, float]:
         worst = max(mine, key=lambda what: mine[what] if mine[what] == mine[what] else float("inf"))
         print(f"{name}: {len(mine)} checks, worst {mine[worst]:.2e} in {worst}", flush=True)
         for what, e in mine.items():
-            if not e < {"bf16": 5e-3, "tf32": 1e-3, "fp32": 1e-5}[name]:
+            if not e < {"bf16": 5e-3, "tf32": 2e-3, "fp32": 1e-5}[name]:
                 print("   too far:", what, e)
     return found
 

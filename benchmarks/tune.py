@@ -15,9 +15,11 @@ from pathlib import Path
 
 import torch
 
-from unweave.models.kernels import convolutions, ends
+from unweave.models.kernels import convolutions, first, last
 from unweave.models.kernels.convolutions import Join, Tiles, correlate, down, up
-from unweave.models.kernels.ends import MASKS, Frame, first_backward, first_forward, last_backward, last_forward
+from unweave.models.kernels.first import first_backward, first_forward
+from unweave.models.kernels.last import last_backward, last_forward
+from unweave.models.kernels.pixels import MASKS, Frame
 
 Key = tuple[str, int, int]
 LAYERS = {(32, 32): 16, (32, 64): 8, (64, 64): 4}
@@ -53,7 +55,7 @@ def choose(key: Key, tiles: Tiles) -> None:
     if key[1]:
         convolutions.TUNED[key] = tiles
     else:
-        ends.TUNED[key[0]] = tiles
+        (first if key[0] in first.TUNED else last).TUNED[key[0]] = tiles
 
 
 def runner(key: Key, n: int) -> Callable[[], object]:

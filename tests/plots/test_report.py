@@ -216,8 +216,8 @@ def test_colour_strips_keep_their_colours() -> None:
     np.testing.assert_array_equal(strip, expected)
 
 
-def test_pixel_change_is_the_largest_range_of_a_pixel() -> None:
-    np.testing.assert_allclose(pixel_change(some_pictures().traversals), [0.0, 1.0, 0.25])
+def test_pixel_change_is_the_mean_range_of_a_pixel() -> None:
+    np.testing.assert_allclose(pixel_change(some_pictures().traversals), [0.0, 1.0 / 64, 0.25 / 64])
 
 
 def test_tables_align_numbers_only() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 CLEAR = 0.1
 """Distance, as a share of the curve's height, below which a bend is not called an elbow."""
@@ -24,7 +25,7 @@ def elbow(sizes: Sequence[int], values: Sequence[float]) -> Elbow:
     """
     if len(sizes) != len(values) or len(sizes) < 3:
         raise ValueError(f"an elbow takes three sizes or more with a value each, given {len(sizes)} and {len(values)}")
-    if any(right <= left for left, right in zip(sizes, sizes[1:])):
+    if any(right <= left for left, right in pairwise(sizes)):
         raise ValueError(f"sizes must rise, given {', '.join(map(str, sizes))}")
     height, width = values[-1] - values[0], sizes[-1] - sizes[0]
     if height == 0:

@@ -17,6 +17,11 @@ COMMANDS = {
     "export": "write a trained model for others to load",
     "measure": "score codes from anywhere against their factors",
     "evaluate": "score a run and keep the scores with it",
+    "dimension": "how many latents a world needs: FONDUE and its kin",
+    "diagnose": "which latents a model uses, whether it has collapsed, and what to do",
+    "compare": "did runs, seeds or snapshots learn the same thing, layer by layer",
+    "traverse": "pictures of what moves when a latent moves",
+    "intrinsic": "in how many dimensions data or codes lie",
 }
 """Every command, the module of the same name in this folder, and what it is for."""
 

@@ -9,7 +9,6 @@ from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import parse
 from unweave.data.files import write_text
 from unweave.metrics.polarised.types import RULES
-from unweave.plots.format import short
 from unweave.recipes.diagnose import Diagnosed, diagnose_file, diagnose_run, write_diagnosis
 from unweave.train.run import Run
 
@@ -72,8 +71,8 @@ def _show(diagnosed: Diagnosed) -> None:
     columns = ("latent", "type", "evidence", "KL", "mean σ²", "var σ²", "var μ", "corr.", "with")
     rows = [
         (
-            latent.latent, latent.type, latent.evidence, short(latent.kl), short(latent.mean_variance),
-            short(latent.variance_of_variance), short(latent.variance_of_mean), short(latent.correlation),
+            latent.latent, latent.type, latent.evidence, rounded(latent.kl), rounded(latent.mean_variance),
+            rounded(latent.variance_of_variance), rounded(latent.variance_of_mean), rounded(latent.correlation),
             latent.partner,
         )
         for latent in sorted(one.latents, key=lambda latent: -latent.kl)
@@ -92,12 +91,20 @@ def _show(diagnosed: Diagnosed) -> None:
 
 def _show_dependence(diagnosed: Diagnosed) -> None:
     rows = [
-        (one.representation, one.subset, one.n_latents, _short(one.total_correlation), _short(one.averaged_mi), _short(one.effective_rank))
+        (
+            one.representation,
+            one.subset,
+            one.n_latents,
+            rounded(one.total_correlation),
+            rounded(one.averaged_mi),
+            rounded(one.effective_rank),
+        )
         for one in diagnosed.diagnosis.dependence
         if one.subset in ("all", "without passive")
     ]
     print_table("how latents depend", ("codes", "latents", "how many", "TC", "averaged MI", "effective rank"), rows)
 
 
-def _short(value: float | None) -> str:
-    return "–" if value is None else short(value)
+def rounded(value: float | None) -> float | None:
+    """Three digits that matter, for a table."""
+    return None if value is None else float(f"{value:.3g}")

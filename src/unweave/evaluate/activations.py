@@ -21,7 +21,7 @@ class Activations:
     """
 
     names: tuple[str, ...]
-    layers: tuple[Float[Tensor, "sample feature"], ...]
+    layers: tuple[Float[Tensor, "sample _"], ...]
     n_encoder: int
 
 
@@ -31,9 +31,7 @@ def activations(
 ) -> Activations:
     """Activations of all layers for some images; equal seeds give equal samples."""
     device = next(model.parameters()).device
-    parts = [
-        _one_batch(model, batch.to(device), seed, place) for place, batch in enumerate(images.split(batch_size))
-    ]
+    parts = [_one_batch(model, batch.to(device), seed, place) for place, batch in enumerate(images.split(batch_size))]
     names, n_encoder = parts[0][0], parts[0][2]
     layers = tuple(torch.cat([part[1][place] for part in parts]) for place in range(len(names)))
     return Activations(names, layers, n_encoder)

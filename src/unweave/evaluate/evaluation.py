@@ -64,7 +64,7 @@ def evaluate(
     The sample are ``n_samples`` examples without repetition: the protocol's 10,000 to fit on and 5,000 to test on, or
     all there are. BetaVAE and FactorVAE ask for some three million images with one factor held fixed, more than any
     world has: with ``interventions="world"`` the world is encoded once and draws are looked up, with ``"table"`` they
-    come from the sample, which is quicker and hardly different.
+    come from the sample, which spares the encoding.
     """
     if interventions not in ("world", "table"):
         raise ValueError(f"interventions must be world or table, not {interventions!r}")

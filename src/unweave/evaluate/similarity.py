@@ -5,21 +5,26 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from unweave import rng
 from unweave.config import fingerprint, to_plain
 from unweave.evaluate.activations import Activations, activations
 from unweave.metrics.polarised.types import variable_types
-from unweave.metrics.similarity.cka import Estimator, cka_matrix
+from unweave.metrics.similarity.cka import cka_matrix
+from unweave.metrics.similarity.layers import centred
 from unweave.metrics.similarity.matching import Matching, matching
 from unweave.metrics.similarity.over_seeds import OverSeeds, over_seeds
 from unweave.metrics.similarity.permutation import cka_test
-from unweave.metrics.similarity.procrustes import procrustes_matrix, reduced
+from unweave.metrics.similarity.procrustes import procrustes_matrix
 from unweave.metrics.similarity.svcca import svcca_matrix
 from unweave.shapes import Bool, Float, Tensor
 from unweave.train.experiment import Plan
 from unweave.train.run import Run
 
-N_TEST, N_PERMUTATIONS = 200, 99
-"""Examples and shuffles behind the p-values: every shuffle goes through the Gram matrices of all layers."""
+N_TEST = 200
+"""Examples behind the p-values: every shuffle goes through the Gram matrices of all layers."""
+
+DROPPED = 1e-10
+"""Share of a layer's variance that may be left out: similarities then change by 1e-5 at most."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class Comparison:
     p_values: Float[Tensor, "left right"]
     saturated: Bool[Tensor, "left right"]
     n_samples: int
-    estimator: Estimator
+    estimator: str
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ class Similarity:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A member with its activations, every layer in at most as many columns as there are examples."""
+    """A member with its activations, every layer in its principal directions."""
 
     member: Member
     layers: Activations
@@ -92,7 +97,8 @@ def compare_runs(
     n: int = 1000,
     seed: int = 0,
     snapshots: bool = False,
-    estimator: Estimator = "unbiased",
+    estimator: str = "unbiased",
+    n_permutations: int = 99,
     watch: Callable[[int, int, str], None] | None = None,
 ) -> Similarity:
     """Compare the layers of runs on the same ``n`` examples of their world.
@@ -118,7 +124,7 @@ def compare_runs(
     for place, (left, right) in enumerate(pairs):
         if watch is not None:
             watch(place, len(pairs), f"{left[0].member.group} and {right[0].member.group}")
-        comparisons.append(_compare(left, right, estimator, seed))
+        comparisons.append(_compare(left, right, estimator, n_permutations, seed))
     return Similarity(tuple(m.name for m in members), tuple(comparisons), tuple(_match(seen)), len(images))
 
 
@@ -162,14 +168,30 @@ def _title(run: Run, place: int) -> str:
 @torch.no_grad()
 def _look(member: Member, images: Tensor, seed: int) -> _Seen:
     model = member.run.load_weights(member.weights)
-    found = activations(model, images, seed=seed)
-    # a rotation of the features changes none of the three measures; done once, it makes every pair cheap
-    layers = tuple(reduced(layer.double() - layer.double().mean(0)) for layer in found.layers)
+    # noise of its own for every model, or codes that are mostly noise would look alike; equal weights draw equal noise
+    own = int(member.run.files.sums()[member.weights][:10], 16)
+    found = activations(model, images, seed=rng.derive(seed, rng.Purpose.RESAMPLE, own))
+    layers = tuple(compact(layer) for layer in found.layers)
     by_name = dict(zip(found.names, found.layers))
     mean = by_name["mean"].double()
     variance = by_name.get("variance", torch.zeros_like(mean)).double()
     used = torch.tensor([kind != "passive" for kind in variable_types(mean, variance)])
     return _Seen(member, Activations(found.names, layers, found.n_encoder), mean, used)
+
+
+def compact(layer: Float[Tensor, "sample feature"]) -> Float[Tensor, "sample direction"]:
+    """A layer in its principal directions, without those that together hold less than DROPPED of its variance.
+
+    A rotation of the features changes none of the three measures. What is dropped has a Frobenius norm of at most
+    √DROPPED, so a nuclear norm, and with it Procrustes, moves by no more than that: |‖Yᵀ(X − X′)‖_*| ≤ ‖Y‖‖X − X′‖.
+    """
+    table = centred(layer.double())
+    wide = table.shape[1] > len(table)
+    values, vectors = torch.linalg.eigh(table @ table.T if wide else table.T @ table)
+    values, vectors = values.clamp(min=0.0).flip(0), vectors.flip(1)
+    left = values.sum() - values.cumsum(0)
+    kept = 1 + int((left > DROPPED * values.sum()).sum())
+    return vectors[:, :kept] * values[:kept].sqrt() if wide else table @ vectors[:, :kept]
 
 
 def _pairs(seen: list[_Seen], *, single: bool) -> list[tuple[list[_Seen], list[_Seen]]]:
@@ -183,12 +205,12 @@ def _pairs(seen: list[_Seen], *, single: bool) -> list[tuple[list[_Seen], list[_
     return pairs + [(group, by_name[name.split(" @ ")[0]]) for name, group in groups.items() if "@" in name]
 
 
-def _compare(left: list[_Seen], right: list[_Seen], estimator: Estimator, seed: int) -> Comparison:
+def _compare(left: list[_Seen], right: list[_Seen], estimator: str, n_permutations: int, seed: int) -> Comparison:
     pairs = [(a, b) for a in left for b in right if left is not right or a is not b] or [(left[0], right[0])]
     scores = [_measure(a.layers.layers, b.layers.layers, estimator) for a, b in pairs]
     cka, procrustes, svcca = (torch.stack([score[place] for score in scores]) for place in range(3))
     first, second = pairs[0][0].layers, pairs[0][1].layers
-    tested = cka_test(first.layers, second.layers, n_permutations=N_PERMUTATIONS, n_samples=N_TEST, seed=seed)
+    tested = cka_test(first.layers, second.layers, n_permutations=n_permutations, n_samples=N_TEST, seed=seed)
     averaged = over_seeds(cka[None], procrustes[None])
     return Comparison(
         left[0].member.group,
@@ -209,7 +231,7 @@ def _compare(left: list[_Seen], right: list[_Seen], estimator: Estimator, seed: 
 
 
 def _measure(
-    left: tuple[Tensor, ...], right: tuple[Tensor, ...], estimator: Estimator
+    left: tuple[Tensor, ...], right: tuple[Tensor, ...], estimator: str
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     canonical = svcca_matrix(left, right)
     cka = cka_matrix(left, right, estimator=estimator).scores

@@ -79,7 +79,7 @@ class Adam(Optimiser):
             amsgrad=False,
             beta1=self.beta1,
             beta2=self.beta2,
-            lr=self.learning_rate,  # type: ignore[arg-type]
+            lr=self.learning_rate,
             weight_decay=0.0,
             eps=self.epsilon,
             maximize=False,

@@ -9,6 +9,7 @@ from unweave.evaluate.course import Course
 from unweave.evaluate.decoder import Decoder
 from unweave.evaluate.diagnosis import Diagnosis
 from unweave.evaluate.findings import Finding
+from unweave.metrics.polarised.by_type import Dependence
 from unweave.plots import latents
 from unweave.plots.arrays import TYPES
 from unweave.plots.format import count, number
@@ -49,7 +50,7 @@ def diagnosis_page(
 
 
 def _in_short(diagnosis: Diagnosis, found: Sequence[Finding]) -> Section:
-    kinds = diagnosis.types
+    kinds: list[str] = [*diagnosis.types]
     tiles = [
         element("div", element("b", kinds.count(kind)), element("span", kind), class_=f"tile {kind}") for kind in TYPES
     ]
@@ -93,9 +94,7 @@ def _every_latent(diagnosis: Diagnosis) -> Section:
 
 def _spread(diagnosis: Diagnosis) -> Section:
     order = np.argsort([-one.kl for one in diagnosis.latents], kind="stable")
-    mean, sampled = (
-        codes[:MOST_SHOWN][:, order.tolist()].numpy() for codes in (diagnosis.mean, diagnosis.sampled)
-    )
+    mean, sampled = (codes[:MOST_SHOWN][:, order.tolist()].numpy() for codes in (diagnosis.mean, diagnosis.sampled))
     kinds = [diagnosis.types[place] for place in order]
     words = paragraphs(
         "Filled: the means that the encoder answers. Outline: the samples that the decoder sees. Dashed: the prior."
@@ -110,9 +109,9 @@ def _spread(diagnosis: Diagnosis) -> Section:
 def _dependence(diagnosis: Diagnosis) -> Section:
     columns = ["codes", "latents", "how many", "total correlation (nats)", "averaged MI (nats)", "effective rank"]
     rows = [
-        (one.representation, one.subset, one.n_latents, *_or_dash(one.total_correlation, one.averaged_mi, one.effective_rank))
+        (one.representation, one.subset, one.n_latents, *map(_or_dash, _shared(one)))
         for one in diagnosis.dependence
-    ]  # fmt: skip
+    ]
     words = paragraphs(
         "Passive latents are independent noise in the sampled codes. In the mean codes nothing keeps their tiny values"
         " from following the others: compare the lines with and without them before calling a model entangled."
@@ -158,5 +157,10 @@ def _decoder(decoder: Decoder) -> Section:
     return Section("The decoder", joined(words, facts(shown)))
 
 
-def _or_dash(*values: float | None) -> list[Any]:
-    return [float("nan") if value is None else value for value in values]
+def _shared(one: Dependence) -> tuple[float | None, ...]:
+    return one.total_correlation, one.averaged_mi, one.effective_rank
+
+
+def _or_dash(value: float | None) -> float:
+    """A number that the table shows as a dash where there is none."""
+    return float("nan") if value is None else value

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unweave.plots.arrays import checked
-from unweave.plots.format import number, plain, short
+from unweave.plots.format import plain, short
 from unweave.plots.html import Html, chart, element, facts, joined, paragraphs, table
 from unweave.plots.report import Section, page
 from unweave.plots.save import to_png
@@ -40,6 +40,15 @@ class SearchTable:
         n = len(np.asarray(self.values))
         columns = ("values", "lower", "upper", "first", "second", "passes")
         return {name: checked(name, getattr(self, name), "visit", visit=n) for name in columns}
+
+
+@dataclass(frozen=True)
+class ElbowTable:
+    """Curves [size] by name over numbers of latents [size], and where each has its elbow, if it has one."""
+
+    sizes: ArrayLike
+    curves: Mapping[str, ArrayLike]
+    elbows: Mapping[str, int]
 
 
 def search_path(visited: SearchTable, answer: float | int) -> "matplotlib.figure.Figure":
@@ -86,14 +95,9 @@ def criterion(visited: SearchTable, threshold: float | int, answer: float | int)
     return figure
 
 
-def elbow_curves(
-    sizes: ArrayLike,
-    curves: Mapping[str, ArrayLike],
-    elbows: Mapping[str, int],
-    answer: float | int | None = None,
-) -> "matplotlib.figure.Figure":
-    """Curves [size] by name over numbers of latents; a ring where each bends, a line at the answer of the search."""
-    numbers = checked("sizes", sizes, "size")
+def elbow_curves(drawn: ElbowTable, answer: float | int | None = None) -> "matplotlib.figure.Figure":
+    """One panel a curve; a ring where it bends, a line at the answer of the search."""
+    numbers, curves, elbows = checked("sizes", drawn.sizes, "size"), drawn.curves, drawn.elbows
     if not curves:
         raise ValueError("curves is empty: give at least one curve by name")
     figure, axes = new_figure(4.2 * len(curves), 3.2, 1, len(curves))
@@ -127,7 +131,7 @@ def dimension_page(
     visited: SearchTable | None,
     threshold: float | int,
     rows: Sequence[Mapping[str, Any]],
-    curves: tuple[ArrayLike, Mapping[str, ArrayLike], Mapping[str, int]] | None,
+    curves: ElbowTable | None,
     settings: Mapping[str, Any],
 ) -> DimensionPage:
     """The page of one search and its pictures. ``rows`` are the models that were tried, ``findings`` sentences."""
@@ -135,7 +139,7 @@ def dimension_page(
     if visited is not None and answer is not None:
         drawn |= {"path": search_path(visited, answer), "criterion": criterion(visited, threshold, answer)}
     if curves is not None:
-        drawn["elbow"] = elbow_curves(*curves, answer)
+        drawn["elbow"] = elbow_curves(curves, answer)
     sections = [
         Section("In short", element("ul", *(element("li", finding) for finding in findings))),
         *(_decided(drawn) if visited is not None else []),
@@ -198,5 +202,5 @@ def _doubling_axis(axes: "matplotlib.axes.Axes", which: str, values: np.ndarray)
     # neighbours closer than a tenth would stand on each other
     few = len(own) <= ALL_BELOW and bool((own[1:] / own[:-1] > 1.1).all())
     axis.set_major_locator(FixedLocator(own.tolist()) if few else LogLocator(2))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value) if value < 1 else short(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short(float(value))))
     axis.set_minor_locator(NullLocator())

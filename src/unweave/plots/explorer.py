@@ -44,9 +44,9 @@ def explorer_strip(
 
 
 def pixel_change(images: ArrayLike) -> np.ndarray:
-    """Per latent, the largest change of any one pixel along its traversal, from 0 (nothing moves) to 1."""
+    """Per latent, how far a pixel changes along its traversal, averaged over pixels: from 0 (nothing moves) to 1."""
     frames = pictures("images", images, "latent step")
-    return np.ptp(frames, axis=1).max(axis=(1, 2, 3))
+    return np.ptp(frames, axis=1).mean(axis=(1, 2, 3))
 
 
 def sprite(frames: np.ndarray) -> bytes:
@@ -95,7 +95,7 @@ def _card(frames: np.ndarray, name: str, kind: str, kl: float, change: float, va
             "p",
             f"KL {number(kl, 3 if kl >= 0.1 else 2)} nats",
             element("br"),
-            f"pixels change by {_percent(change)}",
+            f"the picture changes by {_percent(change)}",
             class_="note",
         ),
         class_=f"card {kind}",
@@ -121,4 +121,4 @@ def _layout(n_latents: int, width: int) -> str:
 
 
 def _percent(share: float) -> str:
-    return "less than 1\u00a0%" if share < 0.01 else f"up to {100 * share:.0f}\u00a0%"
+    return "less than 1\u00a0%" if share < 0.01 else f"{100 * share:.0f}\u00a0%"

@@ -215,7 +215,7 @@ def _every_latent(
     )
     rows = [[f"latent {i}", chip(latent_table.types[i]), *map(float, numbers[:, i])] for i in order]
     if shown is not None:
-        columns.append("largest pixel change")
+        columns.append("mean pixel change")
         changes = pixel_change(shown.traversals)
         rows = [[*row, float(changes[i])] for row, i in zip(rows, order)]
     words = paragraphs(

@@ -44,7 +44,7 @@ def score_figures(arrays: ScoreArrays) -> dict[str, "matplotlib.figure.Figure"]:
             diverging = name == "correlation"
             drawn[name] = _map(matrix, arrays.latent_names, arrays.factor_names, title, "factor", diverging)
     if arrays.code_correlation is not None:
-        title = "Correlation of latents with each other"
+        title = "Correlation of latents"
         latents = arrays.latent_names
         drawn["code_correlation"] = _map(arrays.code_correlation, latents, latents, title, "latent", True)
     for name, values in arrays.per_factor.items():
@@ -55,9 +55,9 @@ def score_figures(arrays: ScoreArrays) -> dict[str, "matplotlib.figure.Figure"]:
 
 def _against_factors(arrays: ScoreArrays) -> dict[str, tuple[ArrayLike | None, str]]:
     return {
-        "mutual_information": (arrays.information, "Share of each factor's entropy that a latent tells"),
-        "importance": (arrays.importance, "Importance of latents to boosted trees"),
-        "correlation": (arrays.correlation, "Correlation of latents with factors"),
+        "mutual_information": (arrays.information, "Information I(z; v) / H(v)"),
+        "importance": (arrays.importance, "Importance to trees"),
+        "correlation": (arrays.correlation, "Correlation"),
     }
 
 

@@ -5,15 +5,17 @@ where it stopped, and another method, start or threshold asks the same runs.
 """
 
 import math
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from unweave.algorithms.fondue import CRITERIA, METHODS, Fondue, Reading, fondue
+from unweave.algorithms.search import Visit
 from unweave.config import fingerprint
 from unweave.data.world import Data
-from unweave.plots.dimension import SearchTable, dimension_page
+from unweave.plots.dimension import ElbowTable, SearchTable, dimension_page
 from unweave.recipes.dimension_models import TYPES, Curves, Models, Prepare, elbow_curves, intrinsic_dimension
 from unweave.recipes.dimension_search import DimensionSearch, bounds, check_search, steps_of, value_of
 from unweave.train.experiment import Experiment, experiment_to
@@ -23,8 +25,10 @@ from unweave.train.loop import Manner
 SIZES = (3, 6, 8, 10, 12, 18, 24, 32)
 """Numbers of latents of the thesis's elbow curves."""
 
+Rounds = tuple[tuple[int, float | int], ...]
+
 MOST_ROUNDS = 6
-"""Times that training is doubled in search of an answer that no longer changes."""
+"""Searches, each with twice the training of the one before, until an answer that is waited for is given up."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Dimension:
     start: float | int
     start_from: str
     steps: int
-    rounds: tuple[tuple[int, float | int], ...]
+    rounds: Rounds
     """Steps of a model and the answer they gave; more than one when the answer was waited for."""
     fondue: Fondue | None
     rows: tuple[dict[str, Any], ...]
@@ -86,26 +90,26 @@ def dimension(
     models = Models(base, search, place, data or base.world.load(), prepare)
     if search.method == "elbow":
         models.steps = steps_of(search, base, models.data)
-        curves = elbow_curves(models, search.elbow or SIZES)
-        words = tuple(_words_of_curves(curves))
-        return Dimension(None, search, 0, "", models.steps, (), None, (), models.n_trained, curves, words, place)
+        drawn = elbow_curves(models, search.elbow or SIZES)
+        words = tuple(_words_of_curves(drawn))
+        return Dimension(None, search, 0, "", models.steps, (), None, (), models.n_trained, drawn, words, place)
     start, start_from = _start(models)
-    rounds: list[tuple[int, float | int]] = []
-    while True:
-        models.steps = steps_of(search, base, models.data) * 2 ** len(rounds)
-        found = _search(models, start)
-        rounds.append((models.steps, value_of(search, found.n)))
-        settled = len(rounds) > 1 and rounds[-1][1] == rounds[-2][1]
-        if not search.until_stable or settled or len(rounds) == MOST_ROUNDS:
-            break
+    found, rounds = _rounds(models, start)
     curves = elbow_curves(models, search.elbow) if search.elbow else None
-    rows = tuple(_row(models, found, place) for place in range(len(found.found.visits)))
-    words = (*_words(models, found, rounds), *(_words_of_curves(curves) if curves else ()))
-    answer, begun = value_of(search, found.n), value_of(search, start)
     return Dimension(
-        answer, search, begun, start_from, models.steps, tuple(rounds), found, rows, models.n_trained, curves, words,
-        models.folder,
-    )  # fmt: skip
+        answer=value_of(search, found.n),
+        search=search,
+        start=value_of(search, start),
+        start_from=start_from,
+        steps=models.steps,
+        rounds=rounds,
+        fondue=found,
+        rows=tuple(_row(models, found, visit) for visit in found.found.visits),
+        curves=curves,
+        findings=(*_words(models, found, rounds), *(_words_of_curves(curves) if curves else ())),
+        n_trained=models.n_trained,
+        folder=place,
+    )
 
 
 def write_dimension(found: Dimension, title: str) -> Path:
@@ -127,7 +131,7 @@ def write_dimension(found: Dimension, title: str) -> Path:
         visited=visited,
         threshold=0.0 if found.fondue is None else found.fondue.threshold,
         rows=found.rows,
-        curves=None if curves is None else (curves.sizes, curves.values, _rings(curves)),
+        curves=None if curves is None else _drawn(curves),
         settings=asdict(found.search) | {"steps": found.steps, "start": found.start, "start from": found.start_from},
     )
     for picture, content in made.pictures.items():
@@ -143,6 +147,23 @@ def search_id(experiment: Experiment, over: str) -> str:
         shared.pop(over, None)
     del plain["steps"]
     return f"{experiment.world.name}-{experiment.objective.name}-{fingerprint(plain)}"
+
+
+def _rounds(models: Models, start: int) -> tuple[Fondue, Rounds]:
+    """One search; or, where the answer is waited for, searches with twice the training until two agree."""
+    search, rounds = models.search, []
+    for doubled in range(MOST_ROUNDS if search.until_stable else 1):
+        models.steps = steps_of(search, models.base, models.data) * 2**doubled
+        found = _search(models, start)
+        rounds.append((models.steps, value_of(search, found.n)))
+        if _settled(rounds):
+            break
+    return found, tuple(rounds)
+
+
+def _settled(rounds: Sequence[tuple[int, float | int]]) -> bool:
+    # twice nothing is not an answer that stays: it is two models that have not learned yet
+    return len(rounds) > 1 and rounds[-1][1] == rounds[-2][1] > 0
 
 
 def _search(models: Models, start: int) -> Fondue:
@@ -173,8 +194,8 @@ def _start(models: Models) -> tuple[int, str]:
     return n, f"the data's intrinsic dimension, {estimate:.2f}"
 
 
-def _row(models: Models, found: Fondue, place: int) -> dict[str, Any]:
-    visit, search = found.found.visits[place], models.search
+def _row(models: Models, found: Fondue, visit: Visit) -> dict[str, Any]:
+    search = models.search
     criterion, judged = CRITERIA[METHODS[found.method].criterion], models.judged(visit.n)
     return {
         search.over: value_of(search, visit.n),
@@ -187,31 +208,39 @@ def _row(models: Models, found: Fondue, place: int) -> dict[str, Any]:
     } | {kind: judged[kind] for kind in TYPES}
 
 
-def _rings(curves: Curves) -> dict[str, int]:
-    return {name: one.size for name, one in curves.elbows.items() if one.found}
+def _drawn(curves: Curves) -> ElbowTable:
+    rings = {name: one.size for name, one in curves.elbows.items() if one.found}
+    return ElbowTable(list(curves.sizes), {name: list(heights) for name, heights in curves.values.items()}, rings)
 
 
-def _words(models: Models, found: Fondue, rounds: list[tuple[int, float | int]]) -> list[str]:
-    search, over, title = models.search, models.search.over, METHODS[found.method].title
-    answer = f"{value_of(search, found.n):g}"
-    words = [f"{title} answers {answer}: the largest value of {over} that passes, in steps of {value_of(search, 1):g}."]
-    if over == "latents":
-        words = [f"{title} answers {answer} latents: the largest number of which none is idle."]
+def _words(models: Models, found: Fondue, rounds: Rounds) -> list[str]:
+    search, over = models.search, models.search.over
+    criterion, title = CRITERIA[METHODS[found.method].criterion], METHODS[found.method].title
     if found.n == 0:
         words = [
             f"Not even {over} = {value_of(search, 1):g} passes. The model has not learned to use its code: train longer"
             " (--epochs), raise the learning rate, or weaken the regulariser."
         ]
+    else:
+        rule = f"{criterion.first} − {criterion.second} ≤ {found.threshold:g}"
+        words = [f"{title} answers {value_of(search, found.n):g}: the largest value of {over} with {rule}."]
+        words += _idle(models.judged(found.n))
     if found.found.limited:
-        words.append(f"Every value up to the bound of {answer} passes; raise --most, or train longer (--epochs).")
+        words.append("That is the upper bound itself: raise --most, or train longer (--epochs).")
     if search.until_stable:
         told = ", ".join(f"{value:g} after {steps:,} steps" for steps, value in rounds)
-        same = len(rounds) > 1 and rounds[-1][1] == rounds[-2][1]
-        words.append(f"{'The answer stayed' if same else 'The answer has not settled'}: {told}.")
+        words.append(f"{'The answer stayed' if _settled(rounds) else 'The answer has not settled'}: {told}.")
     else:
-        words.append(
-            f"Models were trained for {models.steps:,} steps. --until-stable shows whether longer would differ."
-        )
+        words.append(f"Models were trained for {models.steps:,} steps; --until-stable true tries longer ones too.")
+    return words
+
+
+def _idle(judged: dict[str, Any]) -> list[str]:
+    counts = ", ".join(f"{judged[kind]} {kind}" for kind in TYPES)
+    words = [f"The latents of that model: {counts}."]
+    if judged["passive"]:
+        # a trace difference of exactly one passive latent is 1, the published threshold
+        words.append("Some of them carry nothing all the same; a lower --threshold, as 0.5, counts them out.")
     return words
 
 

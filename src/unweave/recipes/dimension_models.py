@@ -14,14 +14,14 @@ from unweave.evaluate.describe import describe
 from unweave.evaluate.downstream import downstream
 from unweave.evaluate.encode import BATCH_SIZE, encode
 from unweave.metrics.dimension.mle import NEIGHBOURS, mle
-from unweave.metrics.polarised.types import variable_types
+from unweave.metrics.polarised.types import Type, variable_types
 from unweave.recipes.dimension_search import DimensionSearch, value_of
 from unweave.train.experiment import Experiment
 from unweave.train.folder import RunFolder
 from unweave.train.loop import Manner, train
 from unweave.train.run import Run
 
-TYPES = ("active", "mixed", "passive")
+TYPES: tuple[Type, ...] = ("active", "mixed", "passive")
 
 Prepare = Callable[[str], AbstractContextManager[Manner]]
 """Called with a few words for every model that is about to be trained: who watches it, and when to stop."""

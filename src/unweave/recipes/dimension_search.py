@@ -43,6 +43,11 @@ class DimensionSearch:
     elbow: tuple[int, ...] = field(default=(), metadata={"help": "numbers of latents at which to draw elbow curves"})
 
 
+MICRO = {"steps": 1800, "threshold": 0.5}
+"""For the micro-world with the demo's model, whose three active latents read 0.08 together and a passive one 0.95:
+0.5 stands between them, where the published 1 would stand on the edge."""
+
+
 def check_search(base: Experiment, search: DimensionSearch) -> None:
     """One sentence for whatever cannot be searched."""
     objective = base.objective

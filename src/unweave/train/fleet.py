@@ -23,7 +23,7 @@ from unweave.shapes import Bool, Float, Int, Tensor
 from unweave.train.batches import Batch
 from unweave.train.experiment import Experiment
 from unweave.train.fleet_batches import Source, images, stored
-from unweave.train.fleet_members import Members, scalars_of
+from unweave.train.fleet_members import ALIKE, Members, scalars_of
 from unweave.train.fleet_portable import Judge
 from unweave.train.step import columns, losses, new_learner, summary
 
@@ -54,7 +54,10 @@ class Engine(Protocol):
 
 @dataclass
 class Group:
-    """Neighbours in the stack with the same objective (but for its scalars) and the same latent size."""
+    """Neighbours in the stack with the same objective (but for its scalars) and the same latent size.
+
+    ``portion`` is how many are mapped at a time, where a library's choice of algorithm would depend on their number.
+    """
 
     place: slice
     objective: Objective
@@ -65,6 +68,7 @@ class Group:
     discriminator_layout: Layout | None
     discriminator_parameters: Float[Tensor, "model size"] | None
     discriminator_state: Tensors
+    portion: int | None
     failed_terms: Float[Tensor, "model term"]
     terms: Terms
     columns: list[str]
@@ -201,6 +205,7 @@ def _group(
         layout,
         parameters,
         {} if parameters is None else Adam().start_stack(parameters),
+        ALIKE if device.type == "cuda" and first.objective.has_discriminator else None,
         torch.zeros(len(experiments), MOST_TERMS, device=device),
         {},
         [],
@@ -208,7 +213,7 @@ def _group(
 
 
 def _examples(fleet: Fleet, source: Source, places: Tensor, step: Tensor, purpose: Purpose) -> Tensor:
-    if fleet.engine.reads_stored and source.data.nuisance is None:
+    if fleet.engine.reads_stored and source.data.nuisance is None and source.data.composition is None:
         return stored(source, places)
     return images(source, places, step, purpose)
 
@@ -224,7 +229,7 @@ def _judge(fleet: Fleet, group: Group, code: Code, reconstructions: Tensor, step
         terms, _ = losses(objective, lambda *_: (Code(*fields), reconstruction), batch, context, group.warmup)
         return terms
 
-    terms = torch.vmap(one)(*mapped)
+    terms = torch.vmap(one, chunk_size=group.portion)(*mapped)
     group.terms = {name: term.detach() for name, term in terms.items()}
     total: Tensor = terms["loss"].sum()
     return total
@@ -246,7 +251,8 @@ def _advance_discriminator(
     def one(parameters: Tensors, joint: Tensor, other: Tensor, permutation: Tensor) -> Tensor:
         return objective.discriminator_loss(_discriminator(group, parameters), joint, other, permutation)
 
-    found = torch.vmap(one)(views, joint, other, draws["permutation"][place, :, : group.latents])
+    mapped = (views, joint, other, draws["permutation"][place, :, : group.latents])
+    found = torch.vmap(one, chunk_size=group.portion)(*mapped)
     gradients = group.discriminator_layout.rows(dict(zip(views, torch.autograd.grad(found.sum(), [*views.values()]))))
     rate = group.scalars.get("learning_rate", torch.full_like(found, 1e-4)).detach()
     with torch.no_grad():

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from unweave import rng
-from unweave.data.world import Data, unpack
+from unweave.data.world import Data
 from unweave.rng import Purpose
 from unweave.shapes import Float, Int, Shaped, Tensor
 from unweave.train.batches import BLOCK, training_rows
@@ -78,9 +78,8 @@ def images(
     source: Source, places: Int[Tensor, "model batch"], step: Int[Tensor, ""], purpose: Purpose
 ) -> Float[Tensor, "model batch ..."]:
     """The chosen examples as the models see them, nuisances included."""
-    data, nuisance = source.data, source.data.nuisance
-    shape = data.shape if nuisance is None else (1, *data.shape[1:])
-    plain = unpack(stored(source, places).flatten(0, 1), data.packing, shape)
+    nuisance = source.data.nuisance
+    plain = source.data.images(stored(source, places).flatten(0, 1))
     if nuisance is not None:
         drawn = rng.uniform(source.seeds, purpose, step, places.shape[1], nuisance.n_draws)
         plain = nuisance.apply(plain, drawn.flatten(0, 1))

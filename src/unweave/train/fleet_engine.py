@@ -4,13 +4,15 @@ from collections.abc import Callable
 
 import torch
 
+from unweave.models import VAE
+from unweave.models.networks import Conv
 from unweave.train.experiment import Experiment
 from unweave.train.fleet import Engine, template_of
-from unweave.train.fleet_members import Members
+from unweave.train.fleet_members import ALIKE, Members
 from unweave.train.fleet_portable import portable
 
 PRECISIONS = ("bf16", "tf32", "fp32")
-LEAST_ON_GPU = 16
+LEAST_ON_GPU = ALIKE
 """Below this, PyTorch's reductions on a GPU take other routes, with other last bits; smaller groups are filled up."""
 
 
@@ -22,6 +24,40 @@ def precision_of(experiment: Experiment) -> str:
     if chosen not in PRECISIONS:
         raise ValueError(f"plan.precision must be auto, {', '.join(PRECISIONS)}, not {chosen!r}")
     return chosen
+
+
+def side_by_side(experiment: Experiment) -> bool:
+    """Whether members do better alone, in processes side by side: convolutions on a CPU."""
+    return experiment.plan.device == "cpu" and isinstance(experiment.network, Conv)
+
+
+def models_that_fit(experiment: Experiment, shape: tuple[int, ...]) -> int:
+    """How many models of this kind the free memory of the GPU holds, with a tenth to spare; at least one."""
+    free, _ = torch.cuda.mem_get_info(torch.device(experiment.plan.device))
+    with torch.device("meta"):
+        model = VAE(experiment.architecture(shape), experiment.init, experiment.seed)
+    n_parameters = sum(parameter.numel() for parameter in model.parameters())
+    discriminator = experiment.objective.discriminator(experiment.latents)
+    n_others = 0 if discriminator is None else sum(parameter.numel() for parameter in discriminator.parameters())
+    stored = 2 if precision_of(experiment) == "bf16" else 4
+    # weights, slopes, two moments, a rounded copy; of the discriminator also the copies that its update makes
+    state = (16 + stored) * n_parameters + 40 * n_others
+    return max(1, int(0.9 * free / (state + 2 * stored * _n_activations(model, experiment.batch_size))))
+
+
+def _n_activations(model: VAE, batch_size: int) -> int:
+    sizes: list[int] = []
+    hooks = [
+        module.register_forward_hook(lambda _module, _inputs, out: sizes.append(out.numel()))
+        for module in model.modules()
+        if not list(module.children())
+    ]
+    with torch.device("meta"), torch.no_grad():
+        architecture = model.architecture
+        model(torch.zeros(batch_size, *architecture.shape), torch.zeros(batch_size, architecture.latents))
+    for hook in hooks:
+        hook.remove()
+    return sum(sizes)
 
 
 def least_group(experiment: Experiment) -> int:

@@ -72,6 +72,8 @@ def claim(folder: RunFolder, experiment: Experiment) -> None:
 
 def finish_member(folder: RunFolder, fleet: Fleet, history: FleetHistory, stacked: int, data: Data) -> list[str]:
     """Write a member's results; for a member that failed, its failure and its last good weights, and a line on it."""
+    if folder.has("model.safetensors") or folder.has("failure.json"):
+        return []  # written already, before an interruption
     folder.write_json("environment.json", _environment(fleet, stacked))
     number, group = _group_of(fleet, stacked)
     failed_at = int(fleet.failed_at[stacked])
@@ -154,4 +156,4 @@ def _environment(fleet: Fleet, stacked: int) -> dict[str, Any]:
 
 
 def _note(shape: tuple[int, ...]) -> dict[str, str]:
-    return {"shape": ",".join(map(str, shape)), "format": "pt"}
+    return {"shape": ",".join(map(str, shape))}

@@ -8,11 +8,16 @@ from typing import Any
 import torch
 
 from unweave.config import hints, to_plain
+from unweave.models.posteriors import Deterministic, Diagonal
 from unweave.shapes import Float, Scalar, Tensor
 from unweave.train.experiment import Experiment
 
 OWN = ("objective", "latents", "seed", "init", "warmup", "snapshots")
 """Fields of an experiment in which members may differ freely; of the objective, only the posterior must agree."""
+
+
+ALIKE = 16
+"""On a GPU, models whose small matrix products are computed together."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +51,17 @@ def arrange(experiments: Sequence[Experiment], *, least: int = 2) -> Members:
     given: list[int] = []
     groups = []
     for places in keyed.values():
-        doubles = max(0, least - len(places))
+        doubles = _doubles(experiments[places[0]], len(places), least)
         groups.append(slice(len(chosen), len(chosen) + len(places) + doubles))
         chosen += [experiments[place] for place in places] + [experiments[places[0]]] * doubles
         given += places + [-1] * doubles
     return Members(tuple(chosen), tuple(given), tuple(groups))
+
+
+def _doubles(experiment: Experiment, n: int, least: int) -> int:
+    objective = experiment.objective
+    products = objective.has_discriminator or not isinstance(objective.posterior, Diagonal | Deterministic)
+    return -n % ALIKE if products and least >= ALIKE else max(0, least - n)
 
 
 def check_structure(experiments: Sequence[Experiment]) -> None:

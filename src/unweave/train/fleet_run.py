@@ -2,10 +2,11 @@
 
 import hashlib
 import json
+import shutil
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -15,15 +16,18 @@ from unweave.train.checkpoint import KEPT, from_bytes, to_bytes
 from unweave.train.experiment import Experiment, experiment_to
 from unweave.train.fleet import Fleet, new_fleet, set_state, state_tensors
 from unweave.train.fleet_batches import source_of
-from unweave.train.fleet_engine import choose_engine, least_group
+from unweave.train.fleet_engine import choose_engine, least_group, side_by_side
 from unweave.train.fleet_finish import FleetHistory, claim, finish_member, snapshot_member
 from unweave.train.fleet_members import arrange, check_structure
+from unweave.train.fleet_processes import train_side_by_side
 from unweave.train.fleet_stepper import Stepper
 from unweave.train.folder import DamagedFile, RunFolder
 from unweave.train.loop import Interrupted, Manner
 
 SAVING_SHARE = 0.05
 """Saving a large fleet takes seconds; it may take this share of the time, however often one asks for it."""
+
+Pair = tuple[Experiment, RunFolder]
 
 
 @dataclass(frozen=True)
@@ -52,17 +56,52 @@ def train_fleet(
     """
     resolved = [experiment.resolve() for experiment in experiments]
     check_structure(resolved)
+    alone = side_by_side(resolved[0])
+    if alone:
+        resolved = [replace(e, plan=replace(e.plan, threads=1)) for e in resolved]
     paths = [Path(folder) for folder in folders] if folders else [Path(root) / e.id for e in resolved]
     pairs = [(e, RunFolder(path)) for e, path in zip(resolved, paths)]
-    todo = [(e, folder) for e, folder in pairs if not (folder.has("model.safetensors") or folder.has("failure.json"))]
-    if todo:
-        data = (data or todo[0][0].world.load()).to(todo[0][0].plan.device)
-        for begin in range(0, len(todo), size or len(todo)):
-            _together(todo[begin : begin + (size or len(todo))], Path(root), data, how)
+    if all(_done(folder) for _, folder in pairs):
+        return paths
+    data = (data or resolved[0].world.load()).to(resolved[0].plan.device)
+    if alone:
+        _alone(pairs, data, how)
+        return paths
+    for _, begun in _begun(pairs, Path(root)):
+        _together(begun, Path(root), data, how)
+    todo = [pair for pair in pairs if not _done(pair[1])]
+    for begin in range(0, len(todo), size or len(todo) or 1):
+        _together(todo[begin : begin + (size or len(todo))], Path(root), data, how)
     return paths
 
 
-def _together(pairs: Sequence[tuple[Experiment, RunFolder]], root: Path, data: Data, how: Manner) -> None:
+def _alone(pairs: Sequence[Pair], data: Data, how: Manner) -> None:
+    todo = [pair for pair in pairs if not _done(pair[1])]
+    folders = [folder.path for _, folder in todo]
+
+    def finished(done: int, total: int) -> None:
+        _say(f"{done} of {total} models finished")
+
+    given = {"data": data, "save_every": how.save_every, "stop": how.stop, "finished": finished}
+    for words in train_side_by_side([e for e, _ in todo], folders, **given):  # type: ignore[arg-type]
+        _say(words)
+    if any(not _done(folder) for _, folder in todo):
+        raise Interrupted("stopped; the same command goes on")
+
+
+def _begun(pairs: Sequence[Pair], root: Path) -> list[tuple[RunFolder, list[Pair]]]:
+    """Fleets that were interrupted, with all their members: also those whose results were written before the end."""
+    known = {str(folder.path): (experiment, folder) for experiment, folder in pairs}
+    found = []
+    for path in sorted(root.glob("fleet-*")):
+        home = RunFolder(path)
+        names = home.read_json("fleet.json") if home.has("fleet.json") else ["unknown"]
+        if all(name in known for name in names):
+            found.append((home, [known[name] for name in names]))
+    return found
+
+
+def _together(pairs: Sequence[Pair], root: Path, data: Data, how: Manner) -> None:
     """Train as one fleet, or as two halves one after the other where memory does not suffice."""
     names = json.dumps([experiment_to(experiment) for experiment, _ in pairs], sort_keys=True)
     home = RunFolder(root / f"fleet-{hashlib.sha256(names.encode()).hexdigest()[:12]}")
@@ -70,10 +109,12 @@ def _together(pairs: Sequence[tuple[Experiment, RunFolder]], root: Path, data: D
     try:
         with home.locked():
             _train(voyage, data)
+            shutil.rmtree(home.path)
         return
     except torch.cuda.OutOfMemoryError:
         if len(pairs) == 1:
             raise
+        shutil.rmtree(home.path, ignore_errors=True)
     torch.cuda.empty_cache()
     half = len(pairs) // 2
     _say(f"{len(pairs)} models do not fit in GPU memory; going on with {half} at a time")
@@ -85,10 +126,10 @@ def _train(voyage: Voyage, data: Data) -> None:
     first, how = voyage.experiments[0], voyage.how
     for experiment, folder in zip(voyage.experiments, voyage.folders):
         claim(folder, experiment)
+    voyage.home.write_json("fleet.json", [str(folder.path) for folder in voyage.folders])
     torch.set_num_threads(first.plan.threads)
     members = arrange(voyage.experiments, least=least_group(first))
-    engine = choose_engine(members, data.shape, _say)
-    fleet = new_fleet(members, engine, len(data), data.shape)
+    fleet = new_fleet(members, choose_engine(members, data.shape, _say), len(data), data.shape)
     history = FleetHistory(len(fleet.groups))
     begin = _load(voyage.home, fleet, history)
     stepper = Stepper(fleet, source_of(members, data), _say)
@@ -120,20 +161,17 @@ def _watch(how: Manner, fleet: Fleet, done: int, total: int) -> None:
 
 def _snapshot(voyage: Voyage, fleet: Fleet, shape: tuple[int, ...], step: int) -> None:
     for stacked, given in enumerate(fleet.members.given):
-        if given >= 0 and step in voyage.experiments[given].snapshots:
+        wanted = given >= 0 and step in voyage.experiments[given].snapshots
+        if wanted and bool(fleet.failed_at[stacked] < 0):
             snapshot_member(voyage.folders[given], fleet, stacked, shape, step)
 
 
 def _finish(voyage: Voyage, fleet: Fleet, history: FleetHistory, data: Data) -> None:
     _snapshot(voyage, fleet, data.shape, voyage.experiments[0].n_updates)
-    failures = []
     for stacked, given in enumerate(fleet.members.given):
         if given >= 0:
-            failures += finish_member(voyage.folders[given], fleet, history, stacked, data)
-    for failure in failures:
-        _say(failure)
-    voyage.home.remove(*voyage.home.names())
-    (voyage.home.path / ".lock").unlink(missing_ok=True)
+            for failure in finish_member(voyage.folders[given], fleet, history, stacked, data):
+                _say(failure)
 
 
 class _Saving:
@@ -165,6 +203,10 @@ def _load(home: RunFolder, fleet: Fleet, history: FleetHistory) -> int:
         history.restore(tensors, json.loads(metadata["columns"]))
         return int(metadata["step"])
     return 0
+
+
+def _done(folder: RunFolder) -> bool:
+    return folder.has("model.safetensors") or folder.has("failure.json")
 
 
 def _say(line: str) -> None:

@@ -33,11 +33,16 @@ def test_forward_mode_agrees_with_backward_mode(network, shape):
         slow = torch.autograd.functional.jacobian(lambda c: decoder(c[None])[0].flatten(), code)
         torch.testing.assert_close(row, slow, rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(decoder_gram(decoder, codes, chunk=3), gram(found), rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(
+        decoder_jacobian(decoder, codes, latents=[2, 0]), found[..., [2, 0]], rtol=1e-4, atol=1e-6
+    )
 
 
 def test_jacobians_of_bad_codes():
     with pytest.raises(ValueError, match="sample × latent"):
         decoder_jacobian(lambda c: c, torch.zeros(0, 3))
+    with pytest.raises(ValueError, match="at least one latent"):
+        decoder_gram(lambda c: c, torch.zeros(4, 3), latents=[])
     with pytest.raises(ValueError, match="one output for each"):
         decoder_jacobian(lambda c: c.sum(0, keepdim=True), torch.zeros(4, 3))
 

@@ -5,7 +5,7 @@ they share; going backwards would need one pass for every pixel.
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
@@ -14,25 +14,28 @@ from unweave.shapes import Float, Tensor
 Decode = Callable[[Tensor], Tensor]
 """From codes, sample × latent, to outputs, sample × …; every example must be decoded on its own (no batch norm)."""
 
-CHUNK = 64
+CHUNK = 32
 """Examples differentiated together: intermediate results then stay in the processor's cache."""
 
 
 def decoder_jacobian(
-    decode: Decode, codes: Float[Tensor, "sample latent"], *, chunk: int = CHUNK
-) -> Float[Tensor, "sample feature latent"]:
-    """J of every example: row = output value, column = latent. Takes samples × outputs × latents of memory."""
-    return torch.cat(list(_chunks(decode, codes, chunk)))
+    decode: Decode, codes: Float[Tensor, "sample latent"], *, latents: Sequence[int] | None = None, chunk: int = CHUNK
+) -> Float[Tensor, "sample feature chosen"]:
+    """J of every example: row = output value, column = latent (all, or the chosen ones).
+
+    Takes samples × outputs × latents of memory; :func:`decoder_gram` does not.
+    """
+    return torch.cat(list(_chunks(decode, codes, latents, chunk)))
 
 
 def decoder_gram(
-    decode: Decode, codes: Float[Tensor, "sample latent"], *, chunk: int = CHUNK
-) -> Float[Tensor, "sample latent latent"]:
-    """JᵀJ of every example in float64, in memory that does not grow with the size of an image.
+    decode: Decode, codes: Float[Tensor, "sample latent"], *, latents: Sequence[int] | None = None, chunk: int = CHUNK
+) -> Float[Tensor, "sample chosen chosen"]:
+    """JᵀJ of every example in float64, in memory for one chunk of Jacobians at a time.
 
-    It holds all that the distance to orthogonality, the IMA contrast and the linear stochastic loss ask of J.
+    ``latents`` restricts it to some, the active ones for example, and saves the time of the others. It holds all that the distance to orthogonality, the IMA contrast and the linear stochastic loss ask of J.
     """
-    return torch.cat([gram(jacobian) for jacobian in _chunks(decode, codes, chunk)])
+    return torch.cat([gram(jacobian) for jacobian in _chunks(decode, codes, latents, chunk)])
 
 
 def gram(jacobian: Float[Tensor, "sample feature latent"]) -> Float[Tensor, "sample latent latent"]:
@@ -42,10 +45,14 @@ def gram(jacobian: Float[Tensor, "sample feature latent"]) -> Float[Tensor, "sam
 
 
 @torch.no_grad()
-def _chunks(decode: Decode, codes: Tensor, chunk: int) -> Iterator[Tensor]:
+def _chunks(decode: Decode, codes: Tensor, latents: Sequence[int] | None, chunk: int) -> Iterator[Tensor]:
     if codes.ndim != 2 or len(codes) == 0 or not codes.is_floating_point():
         raise ValueError(f"codes must be floats, sample × latent, with at least one sample, not {tuple(codes.shape)}")
     units = torch.eye(codes.shape[1], dtype=codes.dtype, device=codes.device)
+    if latents is not None:
+        if len(latents) == 0:
+            raise ValueError("latents must name at least one latent: a collapsed decoder has no directions")
+        units = units[list(latents)]
     for part in codes.detach().split(chunk):
         with warnings.catch_warnings():
             # the first use of torch.func compiles scripts of its own, which it calls deprecated

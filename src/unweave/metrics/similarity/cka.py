@@ -104,7 +104,8 @@ def _gram_blocks(layers: list[Tensor]) -> Iterator[Float[Tensor, "layer entry"]]
     """The upper triangle of all Gram matrices, rows at a time; what stands right of the diagonal counts twice."""
     n_samples = len(layers[0])
     kind = torch.float64 if any(layer.dtype == torch.float64 for layer in layers) else torch.float32
-    rows = max(1, min(n_samples, BLOCK_BYTES // (len(layers) * n_samples * kind.itemsize)))
+    # many blocks, for one on the diagonal is computed whole; but not so small that reading the features takes the time
+    rows = max(1, min(max(128, n_samples // 16), BLOCK_BYTES // (len(layers) * n_samples * kind.itemsize)))
     for begin in range(0, n_samples, rows):
         end = min(n_samples, begin + rows)
         block = torch.empty(len(layers), end - begin, n_samples - begin, dtype=kind, device=layers[0].device)

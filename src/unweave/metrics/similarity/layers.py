@@ -29,12 +29,12 @@ def centred_layers(left: Layers, right: Layers) -> tuple[list[Float[Tensor, "sam
 
 def centred(table: Float[Tensor, "sample feature"]) -> Float[Tensor, "sample feature"]:
     """Without the mean of each feature, and of unit Frobenius norm; zeros where nothing varies."""
-    varies = table.amin(0) != table.amax(0)
-    shifted = (table - table.mean(0, dtype=torch.float64).to(table.dtype)) * varies
-    # in units of the largest entry first, so that squares neither overflow nor vanish
-    shifted = shifted / shifted.abs().amax().clamp(min=torch.finfo(table.dtype).tiny)
-    norm = torch.linalg.vector_norm(shifted, dtype=torch.float64)
-    return shifted / norm.clamp(min=1e-30).to(table.dtype)
+    shifted = table - table.mean(0)
+    # in float64, where the squares of entries up to 1e150 do not overflow
+    norm = float(torch.linalg.vector_norm(shifted, dtype=torch.float64))
+    # the mean of n equal numbers is not always that number: what is left then is rounding
+    rounding = 8.0 * torch.finfo(table.dtype).eps * float(torch.linalg.vector_norm(table, dtype=torch.float64))
+    return shifted.div_(norm) if norm > rounding else shifted.zero_()
 
 
 def _tables(layers: Layers, name: str) -> list[Tensor]:

@@ -1,6 +1,8 @@
 """Adam for a stack of models in one pass over parameters, gradients and state, in Triton."""
 
-# ruff: noqa: N803, N806
+# ruff: noqa: N803
+# mypy: disable-error-code="no-untyped-def"
+# ruff: noqa: N803
 import triton
 import triton.language as tl
 

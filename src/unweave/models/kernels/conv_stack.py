@@ -11,23 +11,19 @@ import torch
 
 from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down, up
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
-from unweave.models.kernels.ends import (
-    BITS,
-    BYTES,
-    FLOATS,
-    Frame,
-    first_backward,
-    first_forward,
-    last_backward,
-    last_forward,
-    ready,
-)
+from unweave.models.kernels.first import first_backward, first_forward, ready
+from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.layout import Layout, layout_of
+from unweave.models.kernels.pixels import BITS, BYTES, FLOATS, Frame
+from unweave.models.kernels.sums import add_up
 from unweave.models.likelihoods import Bernoulli
 from unweave.models.networks.conv import ConvDecoder, ConvTrunk
-from unweave.models.posteriors import Code
+from unweave.models.posteriors import Code, Deterministic, Diagonal
 from unweave.models.vae import VAE
 from unweave.shapes import Float, Shaped, Tensor
+
+ALIKE = 16
+"""Models whose small matrix products are computed together; fleets with such products are filled up to a multiple."""
 
 Judge = Callable[[Code, Float[Tensor, "model batch"]], Float[Tensor, ""]]
 
@@ -88,7 +84,9 @@ class ConvStack:
             code = self.template.architecture.posterior.code(heads, noise)
             return code.mean, code.log_variance, code.sampled, code.kl
 
-        return Code(*torch.vmap(one)(heads, noise))
+        # small products of matrices go in equal portions: a library chooses its way by how many there are
+        portion = None if isinstance(self.template.architecture.posterior, Diagonal | Deterministic) else ALIKE
+        return Code(*torch.vmap(one, chunk_size=portion)(heads, noise))
 
     def weights(self, parameters: Float[Tensor, "model size"]) -> Float[Tensor, "model size"]:
         """What the kernels read: the parameters, rounded to what is stored between layers."""
@@ -123,8 +121,8 @@ class ConvStack:
         flat = images[-1].flatten(2)
         dense_weight_gradient(self.trunk, so_far, flat, gradients, product)
         slope = dense_input_gradient(self.trunk, so_far, weights, product, dtype=stored, like=flat).view_as(images[-1])
-        last = self.convolutions[-1]
-        _bias(gradients, last, last.n_small).copy_(slope.sum((1, 2, 3), dtype=torch.float32))
+        top = self.convolutions[-1]
+        add_up(slope.flatten(1, 3), _bias(gradients, top, top.n_small))
         for place in range(len(images) - 1, 0, -1):
             join, below, image = self.convolutions[place], self.convolutions[place - 1], images[place - 1]
             correlate(join, image, slope, gradients, product)
@@ -175,11 +173,12 @@ class ConvStack:
         if "log_noise" in slopes:
             self.layout.views(gradients)["log_noise"].copy_(slopes["log_noise"])
         if "pixels" in slopes:
-            summed = slopes["pixels"].sum((1, 2, 3))
+            parts = slopes["pixels"].flatten(1, 3)
             pixels = slopes["pixels"].to(stored)
         else:
-            summed = (sums[..., : 4 * last.n_big] * slopes["loss"][..., None]).sum(1)
-        _bias(gradients, last, last.n_big).copy_(summed.unflatten(1, (4, last.n_big)).sum(1))
+            parts = sums[..., : 4 * last.n_big] * slopes["loss"][..., None]
+        # every row of parts holds the four parities of every channel
+        add_up(parts.unflatten(2, (4, last.n_big)).flatten(1, 2), _bias(gradients, last, last.n_big))
         below = inner[-1]
         slope = last_backward(
             last, last.n_big, pixels, slopes.get("loss"), images[-1], weights, gradients, product,
@@ -222,7 +221,7 @@ def conv_stack(template: VAE, precision: str) -> ConvStack:
     trunk, decoder = template.encoder.trunk, template.decoder
     if not isinstance(trunk, ConvTrunk) or not isinstance(decoder, ConvDecoder):
         raise ValueError("the kernels are for the convolutional networks")
-    inner = [convolution.weight.shape[0] for convolution in trunk.convolutions]
+    inner = [int(convolution.weight.shape[0]) for convolution in trunk.convolutions]
     if len(inner) < 2:
         raise ValueError("the kernels need at least two convolutions")
     if template.architecture.shape[0] > 4 or any(n < 16 or n > 128 or n & (n - 1) for n in inner):

@@ -1,17 +1,19 @@
 """Stacked convolutions of stride 2 and their transposes as implicit matrix products, in Triton.
 
-A layer joins a ``big`` image [model, batch, 2h, 2w, big] and a ``small`` one [model, batch, h, w, small] through weights
-[model, row, column, big, small]. A convolution's forward pass and a transposed one's input gradient go ``down``; the
+A layer joins a ``big`` image [model, batch, 2h, 2w, big] and a ``small`` one [model, batch, h, w, small] through
+weights [model, row, column, big, small]. A convolution's forward pass and a transposed one's input gradient go ``down``; the
 other two go ``up``; both weight gradients are one correlation. Channels lie last, so a kernel row is one run of memory.
 """
 
+# ruff: noqa: N803, N806
+# mypy: disable-error-code="no-untyped-def"
 from dataclasses import dataclass
 
-# ruff: noqa: N803, N806
 import torch
 import triton
 import triton.language as tl
 
+from unweave.models.kernels.sums import add_up
 from unweave.shapes import Float, Tensor
 
 
@@ -73,8 +75,8 @@ def down(
         activate, like is not None, chosen.rows, min(chosen.run, join.kernel * join.n_big), product,
         num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
-    if bias_gradient is not None:
-        bias_gradient.copy_(sums.sum(1))
+    if sums is not None and bias_gradient is not None:
+        add_up(sums, bias_gradient)
     return small
 
 
@@ -98,8 +100,8 @@ def up(
         activate, like is not None, chosen.rows, chosen.run, product,
         num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
-    if bias_gradient is not None:
-        bias_gradient.copy_(sums.sum(1))
+    if sums is not None and bias_gradient is not None:
+        add_up(sums, bias_gradient)
     return big
 
 
@@ -126,10 +128,12 @@ TUNED: dict[tuple[str, int, int], Tiles] = {
     ("up", 32, 32): Tiles(128, 1, 4, 1),
     ("up", 32, 64): Tiles(64, 1, 4, 1),
     ("up", 64, 64): Tiles(128, 1, 4, 1),
-    ("correlate", 32, 32): Tiles(128, 1, 4, 3),
-    ("correlate", 32, 64): Tiles(64, 2, 4, 3),
-    ("correlate", 64, 64): Tiles(64, 1, 4, 3),
+    ("correlate", 32, 32): Tiles(64, 2, 4, 3),
+    ("correlate", 32, 64): Tiles(64, 1, 4, 4),
+    ("correlate", 64, 64): Tiles(64, 2, 8, 3),
 }
+"""By kernel, big and small channels, for bf16 on an H200 (benchmarks/tune.py). ``run`` is the length of a product for
+``down``, parities at a time for ``up``, kernel rows at a time for ``correlate``."""
 
 
 def tiles_for(what: str, join: Join, dtype: torch.dtype) -> Tiles:
@@ -195,9 +199,7 @@ def _up(
     for turn in range(4 // AHEAD):
         for ahead in tl.static_range(AHEAD):
             py, px = (turn * AHEAD + ahead) // 2, (turn * AHEAD + ahead) % 2
-            total = _one_parity(
-                small, row_of_weights + weight_at, image, y, x, py, px, inside, H, W, CB, CS, K, PRODUCT
-            )
+            total = one_parity(small, row_of_weights + weight_at, image, y, x, py, px, inside, H, W, CB, CS, K, PRODUCT)
             if ACTIVATE:
                 bias = tl.load(row_of_weights + bias_at + channel).to(tl.float32)
                 total = tl.maximum(total + bias[None, :], 0.0)
@@ -213,7 +215,7 @@ def _up(
 
 
 @triton.jit
-def _one_parity(
+def one_parity(
     small, weights, image, y, x, py, px, inside,
     H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr, CS: tl.constexpr, K: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip

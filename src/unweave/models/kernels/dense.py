@@ -4,9 +4,11 @@ A library's batched product chooses its algorithm by the number of models; this 
 depend on its partners.
 """
 
+# ruff: noqa: N803
+# mypy: disable-error-code="no-untyped-def"
 from dataclasses import dataclass
 
-# ruff: noqa: N803, N806
+# ruff: noqa: N803
 import torch
 import triton
 import triton.language as tl

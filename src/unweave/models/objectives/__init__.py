@@ -21,6 +21,17 @@ OBJECTIVES: dict[str, type[Objective]] = {
 }
 
 __all__ = [
-    "AE", "OBJECTIVES", "VAE", "AnnealedVAE", "BetaTCVAE", "BetaVAE", "BetaVAEFull", "Context", "DIPVAEI", "DIPVAEII",
-    "FactorVAE", "Objective", "Terms",
+    "AE",
+    "DIPVAEI",
+    "DIPVAEII",
+    "OBJECTIVES",
+    "VAE",
+    "AnnealedVAE",
+    "BetaTCVAE",
+    "BetaVAE",
+    "BetaVAEFull",
+    "Context",
+    "FactorVAE",
+    "Objective",
+    "Terms",
 ]  # fmt: skip

@@ -1,95 +1,25 @@
-"""The two ends of a stacked convolutional model in Triton: from packed pixels in, and out to pixels and their loss.
+"""The last transposed convolution of stacked models in Triton, with the Bernoulli loss.
 
-The outer layers have one to four channels and hold two thirds of all activations, so they are made of few passes. The
-first convolution reads bits or bytes as they are stored; its weight gradient is summed in the kernel that makes the
-gradient by its output, which is never stored. The last transposed convolution computes the Bernoulli loss and its
-gradient without storing an output.
+Forward it computes the loss and its slope without storing an output; backward it makes the slope by its input and the
+gradient of its weights in one pass.
 """
 
-# ruff: noqa: N803, N806
-from dataclasses import dataclass, replace
-
+# ruff: noqa: N803
+# mypy: disable-error-code="no-untyped-def"
 import torch
 import triton
 import triton.language as tl
 
-from unweave.models.kernels.convolutions import Join, Tiles, _one_parity
-from unweave.shapes import Float, Shaped, Tensor
+from unweave.models.kernels.convolutions import Join, Tiles
+from unweave.models.kernels.first import taps_padded
+from unweave.models.kernels.pixels import IMAGES_AT_ONCE, Frame, stored_pixels
+from unweave.models.kernels.sums import add_up
+from unweave.shapes import Float, Tensor
 
-BITS, BYTES, FLOATS, MASKS = range(4)
-IMAGES_AT_ONCE = 8
-"""Images whose share of a weight gradient one program sums; the shares are then added in a fixed order."""
 PROGRAMS = 528
 """Programs of the last forward kernel: each keeps its scratch for all images it works on, so that it stays cached."""
-TUNED = {
-    "first": Tiles(128, 0, 4, 1),
-    "inward": Tiles(128, 0, 4, 1),
-    "loss": Tiles(128, 0, 4, 1),
-    "last": Tiles(128, 0, 4, 2),
-}
-
-
-@dataclass(frozen=True)
-class Frame:
-    """How examples are stored, and where they lie in the even-sized frame that the network works in."""
-
-    packing: int
-    channels: int
-    height: int
-    width: int
-    top: int
-    left: int
-
-
-def ready(
-    join: Join, frame: Frame, examples: Shaped[Tensor, "model batch ..."]
-) -> tuple[Frame, Shaped[Tensor, "model batch ..."]]:
-    """Examples as the kernels read them fastest: of bits, the 16 under each 4×4 kernel as one number."""
-    if frame.packing != BITS or join.kernel != 4:
-        return frame, examples
-    n_images, n_pixels = examples.shape[0] * examples.shape[1], join.height * join.width
-    masks = torch.empty(*examples.shape[:2], n_pixels, dtype=torch.int32, device=examples.device)
-    _masks[(n_images * triton.cdiv(n_pixels, 256),)](
-        examples, masks, join.height, join.width, frame.height, frame.width, frame.top, frame.left, 256, num_warps=4
-    )
-    return replace(frame, packing=MASKS), masks
-
-
-def first_forward(
-    join: Join, frame: Frame, examples: Tensor, weights: Tensor, dtype: torch.dtype, product: str
-) -> Float[Tensor, "model batch height width small"]:
-    """The first convolution with bias and rectifier, from stored examples."""
-    shape = (*examples.shape[:2], join.height, join.width, join.n_small)
-    out = torch.empty(shape, dtype=dtype, device=examples.device)
-    n_batch, chosen = examples.shape[1], TUNED["first"]
-    n_pixels = n_batch * join.height * join.width
-    tiles = triton.cdiv(n_pixels, chosen.rows)
-    _first_forward[(len(examples) * tiles,)](
-        examples, weights, out, weights.stride(0), join.weight_at, join.bias_at, n_pixels, tiles, n_batch,
-        join.height, join.width, frame.channels, join.n_small, join.kernel, _padded(join),
-        frame.packing, frame.height, frame.width, frame.top, frame.left, chosen.rows, product, num_warps=chosen.warps,
-    )  # fmt: skip
-    return out
-
-
-def first_backward(
-    first: Join, second: Join, frame: Frame, examples: Tensor, slope: Tensor, image: Tensor, weights: Tensor,
-    gradients: Tensor, product: str,
-) -> None:  # fmt: skip
-    """The first convolution's gradients from the slope by the second's output; ``image`` lies between the two."""
-    n_models, n_batch = examples.shape[:2]
-    parts, chosen = triton.cdiv(n_batch, IMAGES_AT_ONCE), TUNED["inward"]
-    size, taps = _padded(first), first.kernel**2 * frame.channels
-    shares = gradients.new_empty(n_models, parts, size + 1, first.n_small)
-    _first_backward[(n_models * parts,)](
-        slope, weights, image, examples, shares, weights.stride(0), second.weight_at, parts, n_batch,
-        second.height, second.width, second.n_big, second.n_small, second.kernel, frame.channels, first.kernel, size,
-        frame.packing, frame.height, frame.width, frame.top, frame.left,
-        IMAGES_AT_ONCE, chosen.rows, product, num_warps=chosen.warps, num_stages=chosen.stages,
-    )  # fmt: skip
-    total = shares.sum(1)
-    gradients[:, first.weight_at : first.weight_at + taps * first.n_small] = total[:, :taps].flatten(1)
-    gradients[:, first.bias_at : first.bias_at + first.n_small] = total[:, size]
+TUNED = {"loss": Tiles(128, 0, 4, 1), "last": Tiles(256, 0, 4, 2)}
+"""For bf16 on an H200 (benchmarks/tune.py)."""
 
 
 def last_forward(
@@ -108,7 +38,7 @@ def last_forward(
     pixels = torch.empty(shape, dtype=small.dtype if fused else torch.float32, device=small.device)
     loss = torch.empty(n_models, n_batch, dtype=torch.float32, device=small.device)
     sums = torch.empty(n_models, n_batch, 16, dtype=torch.float32, device=small.device)
-    chosen = TUNED["loss"]
+    chosen = _tiles("loss", small.dtype)
     sizes = (join.height, join.width, frame.channels, join.n_small)
     framed = (frame.packing, frame.height, frame.width, frame.top, frame.left)
     rows = min(chosen.rows, triton.next_power_of_2(join.height * join.width))
@@ -136,8 +66,8 @@ def last_backward(
     ``scale`` multiplies the pixels of every example; ``bias_gradient`` [model, small] takes the result's sum.
     """
     n_models, n_batch = small.shape[:2]
-    parts, chosen = triton.cdiv(n_batch, IMAGES_AT_ONCE), TUNED["last"]
-    size, taps = _padded(join), 16 * channels
+    parts, chosen = triton.cdiv(n_batch, IMAGES_AT_ONCE), _tiles("last", small.dtype)
+    size, taps = taps_padded(join), 16 * channels
     slope = torch.empty_like(small)
     shares = gradients.new_empty(n_models, parts, size + 1, join.n_small)
     rows = min(chosen.rows, triton.next_power_of_2(join.height * join.width))
@@ -146,134 +76,13 @@ def last_backward(
         join.weight_at, parts, n_batch, join.height, join.width, channels, join.n_small, size,
         scale is not None, IMAGES_AT_ONCE, rows, product, num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
-    total = shares.sum(1)
-    gradients[:, join.weight_at : join.weight_at + taps * join.n_small] = total[:, :taps].flatten(1)
-    bias_gradient.copy_(total[:, size])
+    add_up(shares[:, :, :taps].flatten(2), gradients[:, join.weight_at : join.weight_at + taps * join.n_small])
+    add_up(shares[:, :, size], bias_gradient)
     return slope
 
 
-def _padded(join: Join) -> int:
-    return max(16, triton.next_power_of_2(join.kernel**2 * join.n_big))
-
-
-@triton.jit
-def _masks(
-    examples, masks, H: tl.constexpr, W: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, TOP: tl.constexpr,
-    LEFT: tl.constexpr, ROWS: tl.constexpr,
-):  # fmt: skip
-    TILES: tl.constexpr = (H * W + ROWS - 1) // ROWS
-    image = (tl.program_id(0) // TILES).to(tl.int64)
-    pixel = tl.program_id(0) % TILES * ROWS + tl.arange(0, ROWS)
-    x, y = pixel % W, pixel // W
-    word = tl.zeros((ROWS,), dtype=tl.int32)
-    for k in tl.static_range(16):
-        line, column = 2 * y - 1 - TOP + k // 4, 2 * x - 1 - LEFT + k % 4
-        ok = (pixel < H * W) & (line >= 0) & (line < HEIGHT) & (column >= 0) & (column < WIDTH)
-        place = line * WIDTH + column
-        byte = tl.load(examples + image * (HEIGHT * WIDTH // 8) + place // 8, mask=ok, other=0).to(tl.int32)
-        word |= ((byte >> (7 - place % 8)) & 1) << k
-    tl.store(masks + image * (H * W) + pixel, word, mask=pixel < H * W)
-
-
-@triton.jit
-def _stored(examples, image, channel, line, column, ok, PACKING, C, HEIGHT, WIDTH):
-    """Pixels as numbers; places outside the frame give 0."""
-    if PACKING == 0:
-        place = line * WIDTH + column
-        byte = tl.load(examples + image * (HEIGHT * WIDTH // 8) + place // 8, mask=ok, other=0).to(tl.int32)
-        value = ((byte >> (7 - place % 8)) & 1).to(tl.float32)
-    else:
-        place = ((image * C + channel) * HEIGHT + line) * WIDTH + column
-        value = tl.load(examples + place, mask=ok, other=0).to(tl.float32)
-        if PACKING == 1:
-            value = value / 255.0
-    return value
-
-
-@triton.jit
-def _first_patches(
-    examples, image, y, x, inside, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
-    SIZE: tl.constexpr, PACKING: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, TOP: tl.constexpr,
-    LEFT: tl.constexpr,
-):  # fmt: skip
-    """[pixel, tap] the examples' values under the first kernel at (y, x)."""
-    k = tl.arange(0, SIZE)
-    if PACKING == 3:
-        word = tl.load(examples + image * (H * W) + y * W + x, mask=inside, other=0)
-        patch = ((word[:, None] >> k[None, :]) & 1).to(tl.float32)
-    else:
-        PAD: tl.constexpr = (K - 2) // 2
-        channel, tap = k % C, k // C
-        line = (2 * y - PAD - TOP)[:, None] + (tap // K)[None, :]
-        column = (2 * x - PAD - LEFT)[:, None] + (tap % K)[None, :]
-        ok = inside[:, None] & (tap < K * K)[None, :] & (line >= 0) & (line < HEIGHT) & (column >= 0) & (column < WIDTH)
-        patch = _stored(examples, image[:, None], channel[None, :], line, column, ok, PACKING, C, HEIGHT, WIDTH)
-    return patch
-
-
-@triton.jit
-def _first_forward(
-    examples, weights, out, weight_stride, weight_at, bias_at, n_pixels, tiles, n_batch,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, CS: tl.constexpr, K: tl.constexpr, SIZE: tl.constexpr,
-    PACKING: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, TOP: tl.constexpr, LEFT: tl.constexpr,
-    ROWS: tl.constexpr, PRODUCT: tl.constexpr,
-):  # fmt: skip
-    model = (tl.program_id(0) // tiles).to(tl.int64)
-    pixel = tl.program_id(0) % tiles * ROWS + tl.arange(0, ROWS)
-    inside = pixel < n_pixels
-    x, y, image = pixel % W, pixel // W % H, pixel // (W * H)
-    channel = tl.arange(0, CS)
-    k = tl.arange(0, SIZE)
-    patch = _first_patches(
-        examples, model * n_batch + image, y, x, inside, H, W, C, K, SIZE, PACKING, HEIGHT, WIDTH, TOP, LEFT
-    )
-    row_of_weights = weights + model * weight_stride
-    used = (k < K * K * C)[:, None] & (channel >= 0)[None, :]
-    weight = tl.load(row_of_weights + weight_at + k[:, None] * CS + channel[None, :], mask=used, other=0.0)
-    total = tl.dot(patch.to(weight.dtype), weight, input_precision=PRODUCT)
-    total = tl.maximum(total + tl.load(row_of_weights + bias_at + channel).to(tl.float32)[None, :], 0.0)
-    place = (model * n_pixels + pixel)[:, None] * CS + channel[None, :]
-    tl.store(out + place, total.to(out.dtype.element_ty), mask=inside[:, None])
-
-
-@triton.jit
-def _first_backward(
-    small, weights, like, examples, shares, weight_stride, weight_at, parts, n_batch,
-    H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr, CS: tl.constexpr, K: tl.constexpr,
-    C: tl.constexpr, KERNEL: tl.constexpr, SIZE: tl.constexpr,
-    PACKING: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, TOP: tl.constexpr, LEFT: tl.constexpr,
-    IMAGES: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
-):  # fmt: skip
-    TILES: tl.constexpr = (IMAGES * H * W + ROWS - 1) // ROWS
-    model = (tl.program_id(0) // parts).to(tl.int64)
-    part = tl.program_id(0) % parts
-    channel = tl.arange(0, CB)
-    small += model * n_batch * (H * W * CS)
-    begin = part * IMAGES * H * W
-    end = tl.minimum(begin + IMAGES * H * W, n_batch * H * W)
-    total = tl.zeros((CB, SIZE), dtype=tl.float32)
-    summed = tl.zeros((ROWS, CB), dtype=tl.float32)
-    for turn in range(TILES * 4):
-        py, px = turn % 4 // 2, turn % 2
-        pixel = begin + turn // 4 * ROWS + tl.arange(0, ROWS)
-        inside = pixel < end
-        x, y, image = pixel % W, pixel // W % H, pixel // (W * H)
-        row_of_weights = weights + model * weight_stride + weight_at
-        slope = _one_parity(small, row_of_weights, image, y, x, py, px, inside, H, W, CB, CS, K, PRODUCT)
-        line, column, example = 2 * y + py, 2 * x + px, model * n_batch + image
-        place = ((example * (2 * H) + line) * (2 * W) + column)[:, None] * CB + channel[None, :]
-        active = tl.load(like + place, mask=inside[:, None], other=0.0)
-        slope = tl.where(active > 0, slope, 0.0)
-        summed += slope
-        patch = _first_patches(
-            examples, example, line, column, inside, 2 * H, 2 * W, C, KERNEL, SIZE, PACKING, HEIGHT, WIDTH, TOP, LEFT
-        )
-        total = tl.dot(
-            tl.trans(slope.to(like.dtype.element_ty)), patch.to(like.dtype.element_ty), total, input_precision=PRODUCT
-        )
-    shares += (model * parts + part) * ((SIZE + 1) * CB)
-    tl.store(shares + tl.arange(0, SIZE)[None, :] * CB + channel[:, None], total)
-    tl.store(shares + SIZE * CB + channel, tl.sum(summed, axis=0))
+def _tiles(name: str, dtype: torch.dtype) -> Tiles:
+    return TUNED[name] if dtype == torch.bfloat16 else Tiles(128, 0, 4, 2 if name == "last" else 1)
 
 
 @triton.jit
@@ -320,7 +129,7 @@ def _last_forward(
             line = (2 * y - TOP)[:, None] + (parity // 2)[None, :]
             column = (2 * x - LEFT)[:, None] + (parity % 2)[None, :]
             ok = real & (line >= 0) & (line < HEIGHT) & (column >= 0) & (column < WIDTH)
-            value = _stored(examples, example, channel[None, :], line, column, ok, PACKING, C, HEIGHT, WIDTH)
+            value = stored_pixels(examples, example, channel[None, :], line, column, ok, PACKING, C, HEIGHT, WIDTH)
             cost, total = _bernoulli(total, value, ok)
             losses += cost
             summed += total
@@ -376,7 +185,7 @@ def _last_forward_one(
                 word = tl.load(examples + example * (H * W) + pixel, mask=real, other=0)
                 value = ((word[:, None] >> ((1 + py) * 4 + 1 + px)[None, :]) & 1).to(tl.float32)
             else:
-                value = _stored(examples, example, 0, line, column, ok, PACKING, C, HEIGHT, WIDTH)
+                value = stored_pixels(examples, example, 0, line, column, ok, PACKING, C, HEIGHT, WIDTH)
             cost, slope = _bernoulli(total, value, ok)
             losses += cost
             summed += slope

@@ -1,0 +1,83 @@
+"""unweave compare: did these models learn the same thing?"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from unweave.cli.console import print_json, print_table, say
+from unweave.cli.measuring import watching
+from unweave.cli.options import parse
+from unweave.evaluate.similarity import Comparison, Similarity, compare_runs
+from unweave.recipes.compare import comparison_to_plain, write_comparison
+from unweave.train.run import Run
+
+EXAMPLES = """examples:
+  unweave compare runs/a runs/b
+  unweave compare runs/seed-*              runs that differ in their seed alone are averaged
+  unweave compare runs/a                   its layers with each other, and its snapshots with its end
+  unweave compare runs/a runs/b --snapshots --examples 2000"""
+
+
+def run(argv: Sequence[str]) -> None:
+    """Compare, print the layers that correspond, and write page, numbers and pictures."""
+    parser = argparse.ArgumentParser(
+        "unweave compare",
+        description="Layer-by-layer CKA, Procrustes and SVCCA between runs, seeds and snapshots; matched latents.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folders of finished runs on one world")
+    parser.add_argument("--snapshots", action="store_true", help="compare every snapshot with the end of its run, too")
+    parser.add_argument("--examples", type=int, default=500, metavar="N", help="examples to compare on (500)")
+    parser.add_argument(
+        "--estimator", default="unbiased", metavar="NAME", help="unbiased, or biased as in published studies (unbiased)"
+    )
+    parser.add_argument("--permutations", type=int, default=99, metavar="N", help="shuffles behind the p-values (99)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="which examples and which noise (0)")
+    parser.add_argument("--folder", default="comparison", help="where page, numbers and pictures go (comparison)")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+    given = parse(parser, argv)
+    opened = [Run(folder) for folder in given.runs]
+    with watching("comparing", given.quiet) as watch:
+        found = compare_runs(
+            opened,
+            n=given.examples,
+            seed=given.seed,
+            snapshots=given.snapshots,
+            estimator=given.estimator,
+            n_permutations=given.permutations,
+            watch=watch,
+        )
+    page = write_comparison(found, Path(given.folder))
+    if given.json:
+        print_json({"page": str(page)} | comparison_to_plain(found))
+        return
+    _show(found, opened)
+    say(f"\nwritten: {page}")
+
+
+def _show(found: Similarity, runs: list[Run]) -> None:
+    for comparison in found.comparisons:
+        if comparison.left != comparison.right or comparison.n_pairs > 1:
+            _show_layers(comparison)
+    say("Where CKA and Procrustes differ, one of them is too high: quote the smaller.")
+    for one in found.matched:
+        same = " (the same weights)" if one.identical else ""
+        say(f"matched latents of {one.left} and {one.right}: {one.matching.score:.3f}{same}")
+    if len(runs) == 1 and not runs[0].snapshots:
+        say("The run kept no snapshots (train with --snapshots 0,1000,…), so it is compared with itself only.")
+
+
+def _show_layers(comparison: Comparison) -> None:
+    """Layers of the same name side by side; the page has all pairs."""
+    rows = []
+    for place, name in enumerate(comparison.rows):
+        if name in comparison.columns:
+            cell = (place, comparison.columns.index(name))
+            scores = [float(f"{float(getattr(comparison, m)[cell]):.3g}") for m in ("cka", "procrustes", "svcca")]
+            rows.append((name, *scores, float(comparison.averaged.quoted[cell]), float(comparison.p_values[cell])))
+    pairs = "one pair" if comparison.n_pairs == 1 else f"mean of {comparison.n_pairs} pairs"
+    title = f"{comparison.left}  –  {comparison.right} ({pairs})"
+    print_table(title, ("layer", "CKA", "Procrustes", "SVCCA", "quote", "p"), rows)

@@ -1,0 +1,129 @@
+"""unweave dimension: how many latents a world needs."""
+
+import argparse
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from unweave.algorithms.fondue import METHODS
+from unweave.cli.console import print_json, print_table, say
+from unweave.cli.options import add_component, add_fields, collect, parse
+from unweave.cli.train import _stopping
+from unweave.config import from_plain
+from unweave.data import World
+from unweave.recipes import demo
+from unweave.recipes.dimension import Dimension, dimension, write_dimension
+from unweave.recipes.dimension_models import Prepare
+from unweave.recipes.dimension_search import MICRO, DimensionSearch
+from unweave.train.experiment import TABLES, Experiment, experiment_from, experiment_to
+from unweave.train.loop import Manner
+from unweave.train.progress import progress
+
+EXAMPLES = """examples:
+  unweave dimension micro
+  unweave dimension dsprites --objective vae --network conv_2x2 --until-stable true
+  unweave dimension images --world.path photos/ --objective vae --start 20 --most 100
+  unweave dimension micro --method ib --elbow 1,2,3,4,6
+  unweave dimension dsprites --over beta --latents 5 --start 4
+
+Every model that is tried is a run of its own: the same command again goes on where it stopped, and another method,
+start or threshold asks the models that are there. micro takes the model and the steps of `unweave demo`, and a
+threshold of 0.5."""
+
+SEARCHED = ("steps",)
+"""Settings of an experiment that the search itself decides."""
+
+
+def run(argv: Sequence[str]) -> None:
+    """Search, write the page, and say the number."""
+    world = argv[0].replace("-", "_") if argv and not argv[0].startswith("-") else None
+    given = vars(parse(_parser(argv, world), argv[1:] if world else argv))
+    base = _base(given["config"], world)
+    if world is None and "world" not in base:
+        raise ValueError("say what to learn from: unweave dimension WORLD; `unweave worlds` lists them")
+    search = from_plain(DimensionSearch, _search(given, world), {}, "search")
+    if search.over == "latents" and "latents" in given:
+        raise ValueError("the number of latents is what is searched for; leave out --latents, or say --over beta")
+    settings = {name: value for name, value in given.items() if name not in SEARCHED}
+    settings |= {"world": world} if world else {}
+    experiment = experiment_from(collect(settings, Experiment, TABLES, base))
+    found = dimension(experiment, search, given["folder"], prepare=_watched(given["quiet"], given["save_every"]))
+    page = write_dimension(found, f"How many {search.over} for {experiment.world.name}?")
+    if given["json"]:
+        print_json(found.to_plain() | {"page": str(page)})
+    else:
+        _show(found, page)
+
+
+def _base(config: str | None, world: str | None) -> dict[str, Any]:
+    """Another run's settings where they are asked for; for the micro-world the demo's, under which it is learned."""
+    if config:
+        return dict(json.loads(Path(config).read_text()))
+    return dict(experiment_to(demo.experiment())) if world == "micro" else {}
+
+
+def _search(given: dict[str, Any], world: str | None) -> dict[str, Any]:
+    told = collect(given, DimensionSearch, {}, {})
+    if world != "micro" or given["config"]:
+        return told
+    known = dict(MICRO)
+    if {"epochs", "least_steps"} & set(told):
+        del known["steps"]
+    if told.get("method", "fondue") not in ("fondue", "bs_fondue") or told.get("over", "latents") != "latents":
+        del known["threshold"]
+    return known | told
+
+
+def _watched(quiet: bool, save_every: float) -> Prepare:
+    @contextlib.contextmanager
+    def prepare(words: str) -> Iterator[Manner]:
+        with contextlib.ExitStack() as stack:
+            watchers = () if quiet else (stack.enter_context(progress(words)),)
+            yield Manner(watchers, save_every, stack.enter_context(_stopping()))
+
+    return prepare
+
+
+def _show(found: Dimension, page: Path) -> None:
+    if found.rows:
+        readings = list(found.rows[0])[2:4]
+        keys = (found.search.over, "passes", *readings, "difference", "active", "mixed", "passive")
+        rows = [tuple(_word(row[key]) for key in keys) for row in found.rows]
+        begun = f"begun at {found.start:g}: {found.start_from}"
+        names = (found.search.over, "verdict", *readings, "gap", "active", "mixed", "passive")
+        print_table(f"{METHODS[found.search.method].title}, {begun}", names, rows)
+    if found.curves is not None:
+        points = list(zip(found.curves.sizes, *found.curves.values.values()))
+        print_table("elbow curves", ("latents", *found.curves.values), points)
+    for sentence in found.findings:
+        say(sentence)
+    say(f"page: {page}    models: {found.folder} ({found.n_trained} trained now)")
+
+
+def _word(value: Any) -> Any:
+    return ("passes" if value else "fails") if isinstance(value, bool) else value
+
+
+def _parser(argv: Sequence[str], world: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "unweave dimension",
+        usage="unweave dimension WORLD [options]",
+        description="How many latents does a world need? Trains models briefly and searches the largest number of"
+        " latents of which none is idle (FONDUE).",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--folder", help="where to keep the models (default: runs/dimension- and an id)")
+    parser.add_argument("--config", metavar="FILE", help="start from the config.json of another run")
+    group = parser.add_argument_group("running")
+    group.add_argument("--save-every", type=float, default=30.0, metavar="SECONDS", help="between checkpoints (30)")
+    group.add_argument("--quiet", action="store_true", help="no progress bars")
+    group.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_fields(parser, DimensionSearch, argv, {})
+    if world is not None:
+        add_component(parser, "world", World, argv, TABLES, chosen=world)
+    add_fields(parser, Experiment, argv, TABLES, skip=("world", *SEARCHED))
+    return parser

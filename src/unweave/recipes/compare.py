@@ -1,0 +1,61 @@
+"""The comparison of runs, written: one self-contained page, its numbers as JSON, and its heat maps as pictures."""
+
+from pathlib import Path
+from typing import Any
+
+from unweave.data.files import write_text
+from unweave.evaluate.scores import plain
+from unweave.evaluate.similarity import Comparison, Similarity
+
+
+def write_comparison(found: Similarity, folder: Path | str) -> Path:
+    """Write ``comparison.html``, ``comparison.json`` and ``figures/*.png``; the page's path is returned."""
+    import json
+
+    from unweave.plots.save import to_png
+    from unweave.plots.similarity import MEASURES, similarity_map, similarity_page
+
+    folder = Path(folder)
+    for place, comparison in enumerate(found.comparisons):
+        for measure in MEASURES:
+            to_png(similarity_map(comparison, measure), folder / "figures" / f"{place}_{measure}.png")
+    write_text(folder / "comparison.json", json.dumps(comparison_to_plain(found), indent=2, allow_nan=False) + "\n")
+    write_text(folder / "comparison.html", similarity_page(found, {"models": len(found.members)}))
+    return folder / "comparison.html"
+
+
+def comparison_to_plain(found: Similarity) -> dict[str, Any]:
+    """Everything as JSON takes it."""
+    return {
+        "members": list(found.members),
+        "n_examples": found.n_examples,
+        "comparisons": [_plain(comparison) for comparison in found.comparisons],
+        "matched": [
+            {
+                "left": one.left,
+                "right": one.right,
+                "score": one.matching.score,
+                "partner": one.matching.partner.tolist(),
+                "correlation": one.matching.correlation.tolist(),
+                "identical": one.identical,
+            }
+            for one in found.matched
+        ],
+    }
+
+
+def _plain(comparison: Comparison) -> dict[str, Any]:
+    names = ("cka", "procrustes", "svcca", "p_values", "saturated")
+    return {
+        "left": comparison.left,
+        "right": comparison.right,
+        "rows": list(comparison.rows),
+        "columns": list(comparison.columns),
+        "decoder_from": list(comparison.splits),
+        "n_pairs": comparison.n_pairs,
+        "estimator": comparison.estimator,
+        "quoted": comparison.averaged.quoted.tolist(),
+        "spread": comparison.averaged.spread.tolist(),
+        "disagree": comparison.averaged.disagree.tolist(),
+        **{name: plain(getattr(comparison, name).tolist()) for name in names},
+    }

@@ -1,0 +1,83 @@
+"""Convolutional models on a CPU: members side by side, each alone in a single-threaded process.
+
+A stack loses there: PyTorch's stacked convolutions are slower than its plain ones (docs/performance.md).
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+from unweave.data.world import Data
+from unweave.train.experiment import Experiment
+
+_HELD: dict[str, Data] = {}
+
+
+@dataclass(frozen=True)
+class _Job:
+    experiment: Experiment
+    folder: Path
+    save_every: float
+    stop_file: Path
+
+
+def train_side_by_side(
+    experiments: Sequence[Experiment],
+    folders: Sequence[Path],
+    *,
+    data: Data,
+    save_every: float = 30.0,
+    stop: Callable[[], bool] = lambda: False,
+    finished: Callable[[int, int], None] = lambda done, total: None,
+    processes: int = 0,
+) -> list[str]:
+    """Train every experiment in a process of its own, as many at a time as there are cores. Returns failures' words.
+
+    ``stop`` is asked about twice a second; then all members save themselves and end, and resume with the same call.
+    """
+    from concurrent.futures import FIRST_COMPLETED, wait
+
+    stop_file = folders[0].parent / f".stop-{os.getpid()}"
+    jobs = [_Job(e, f, save_every, stop_file) for e, f in zip(experiments, folders)]
+    failures: list[str] = []
+    context = get_context("spawn")
+    with ProcessPoolExecutor(processes or usable_cores(), context, _prepare, (data,)) as pool:
+        waiting, done = {pool.submit(_train_one, job) for job in jobs}, 0
+        while waiting:
+            ended, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
+            failures += [words for words in (future.result() for future in ended) if words]
+            done += len(ended)
+            for _ in ended:
+                finished(done, len(jobs))
+            if stop() and not stop_file.exists():
+                stop_file.parent.mkdir(parents=True, exist_ok=True)
+                stop_file.touch()
+    stop_file.unlink(missing_ok=True)
+    return failures
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _prepare(data: Data) -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    _HELD["data"] = data
+
+
+def _train_one(job: _Job) -> str:
+    from unweave.train.loop import Interrupted, Manner, NotFinite, train
+
+    try:
+        train(job.experiment, job.folder, data=_HELD["data"], how=Manner((), job.save_every, job.stop_file.exists))
+    except Interrupted:
+        return ""
+    except NotFinite as error:
+        return str(error)
+    return ""
