@@ -77,9 +77,9 @@ def compare(base: Experiment, data: Data, given: Any) -> dict[str, Any]:
         middle = sorted(times)[len(times) // 2]
         share = floor / middle if floor else None
         table[way] = {"us": middle, "all": times, "models_a_day": 86400e6 / 300_000 / middle, "share_of_floor": share}
-        print(
-            f"{way:8s} {middle:16.1f} {table[way]['models_a_day']:13.0f} {f'{share:.1%}' if share else '–':>13s}   {min(times):.1f}–{max(times):.1f}"
-        )
+        shown = f"{share:.1%}" if share else "–"
+        numbers = f"{middle:16.1f} {table[way]['models_a_day']:13.0f} {shown:>13s}"
+        print(f"{way:8s} {numbers}   {min(times):.1f}–{max(times):.1f}")
     return table | {"floor_us": floor}
 
 

@@ -1,7 +1,7 @@
-"""Check the fleet's GPU kernels against float64 and time them, in one call: ``PYTHONPATH=src python benchmarks/kernels.py``.
+"""Check the fleet's GPU kernels against float64 and time them, in one call.
 
-Prints the relative error of every parameter's gradient for each precision, whether a model's bits depend on its
-partners, and how long each kernel takes per model. Full numbers go to ``$OUT/kernels.json`` where OUT is set.
+``PYTHONPATH=src python benchmarks/kernels.py`` prints the relative error of every kernel for each precision, whether a
+model's bits depend on its partners, and how long each kernel takes per model. Full numbers go to ``$OUT`` where set.
 """
 
 import argparse
@@ -168,7 +168,8 @@ def end_errors(precision: Precision, channels: int, packing: int) -> dict[str, f
         lasts = torch.autograd.grad(costs, (w, d), scale[model].double())
         inward = lasts[1] * (d > 0)
         pairs = {
-            "first out": (last(out)[model], result.relu()), "first weight": (_weight(gradients, channels)[model], slopes[0]),
+            "first out": (last(out)[model], result.relu()),
+            "first weight": (_weight(gradients, channels)[model], slopes[0]),
             "first bias": (gradients[model, :32], slopes[1]), "loss": (loss[model], costs),
             "last weight": (_weight(late, channels)[model], lasts[0]), "last input": (back[model], inward),
             "last sum": (summed[model], inward.sum((0, 2, 3))),

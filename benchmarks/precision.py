@@ -14,7 +14,6 @@ from typing import Any
 import torch
 
 from unweave.data.micro import Micro
-from unweave.data.world import unpack
 from unweave.metrics.supervised.mig import mig
 from unweave.models.kernels.conv_stack import conv_stack
 from unweave.models.objectives.beta_vae import BetaVAE
@@ -37,8 +36,9 @@ def main() -> None:
     for quantity in ("mig", "reconstruction", "active"):
         for name, result in results.items():
             values = torch.tensor(result[quantity], dtype=torch.float64)
-            print(f"{quantity:15s} {name}: mean {values.mean():.4f}, sd {values.std():.4f}, "
-                  f"quartiles {[round(q, 4) for q in values.quantile(torch.tensor([.25, .5, .75]).double()).tolist()]}")  # fmt: skip
+            quartiles = values.quantile(torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)).tolist()
+            shown = ", ".join(f"{q:.4f}" for q in quartiles)
+            print(f"{quantity:15s} {name}: mean {values.mean():.4f}, sd {values.std():.4f}, quartiles {shown}")
     if "OUT" in os.environ:
         Path(os.environ["OUT"], "precision.json").write_text(json.dumps(results))
 
@@ -66,7 +66,7 @@ def measure(fleet: Fleet, data: Any) -> dict[str, Any]:
     """MIG of the mean codes over all cells, and latents with a KL above 0.1 nats."""
     n, means, kls = len(fleet.parameters), [], []
     for rows in torch.arange(len(data), device="cuda").split(256):
-        pictures = unpack(data.store[rows], data.packing, data.shape).expand(n, *([-1] * 4)).contiguous()
+        pictures = data.images(data.store[rows]).expand(n, *([-1] * 4)).contiguous()
         noise = torch.zeros(n, len(rows), fleet.members.latents, device="cuda")
         code = fleet.engine.code(fleet.weights, pictures, noise)
         means.append(code.mean)

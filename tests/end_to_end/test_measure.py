@@ -49,7 +49,7 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str], command: str =
 
 
 def test_every_metric_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer([saved(tmp_path), "--seeds", "0", *QUICK], capsys)
+    found = answer([saved(tmp_path), "--metrics", "all", "--seeds", "0", *QUICK], capsys)
     assert {name.partition(".")[0] for name in found["scores"]} | set(found["left_out"]) == set(ROWS)
     assert found["scores"]["mig"]["value"] == uw.measure(**table(), metrics="mig", seeds=0)["mig"].value
     assert found["parts"]["dci"]["backend"] == "fast"
@@ -159,7 +159,7 @@ def test_odd_tables_have_defined_answers(case: str, tmp_path: Path, capsys: pyte
 @pytest.mark.slow
 @pytest.mark.parametrize("case", DEFINED)
 def test_odd_tables_under_every_metric(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer([saved(tmp_path, **DEFINED[case]), "--seeds", "2", "--adjust", "chance", *QUICK], capsys)
+    found = answer([saved(tmp_path, **DEFINED[case]), "--metrics", "all", "--seeds", "2", *QUICK], capsys)
     assert set(found["left_out"]) <= {"udr", "mcc"}
     assert ("mcc" in found["left_out"]) == (case == "words")
 

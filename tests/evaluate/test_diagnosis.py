@@ -245,7 +245,7 @@ def test_posteriors_from_any_framework(tmp_path: Path) -> None:
 
 def test_bad_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "none.npz", codes=np.zeros((3, 2)))
-    with pytest.raises(ValueError, match="no array `mean`.*it holds codes"):
+    with pytest.raises(ValueError, match=r"no array `mean`.*it holds codes"):
         read_posteriors(tmp_path / "none.npz")
     np.savez(tmp_path / "both.npz", mean=np.zeros((3, 2)), variance=np.ones((3, 2)), std=np.ones((3, 2)))
     with pytest.raises(ValueError, match="variance and deviation"):

@@ -31,7 +31,7 @@ def table(n_samples: int = 240, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def test_every_row_is_measured_or_says_why_not() -> None:
     codes, factors = table()
-    found = measure(codes, factors, seeds=0, options=QUICK)
+    found = measure(codes, factors, metrics="all", seeds=0, options=QUICK)
     assert set(found.parts) | set(found.left_out) == set(ROWS)
     assert set(found.left_out) == {"udr"}
     assert "several models" in found.left_out["udr"]
@@ -45,6 +45,8 @@ def test_every_row_is_measured_or_says_why_not() -> None:
 
 def test_rows_of_the_table_all_take_part() -> None:
     assert set(METRICS) < set(ROWS)
+    assert find_rows() == list(METRICS.values())
+    assert find_rows("all") == find_rows(["all"]) == list(ROWS.values())
     assert find_rows(["SAP", "beta-vae"]) == [ROWS["sap_score"], ROWS["beta_vae_sklearn"]]
     with pytest.raises(ValueError, match=r"unknown metric 'miig'. Did you mean mig"):
         find_rows("miig")
@@ -224,7 +226,7 @@ def test_bad_settings_say_so(settings: dict[str, Any], words: str) -> None:
 
 def test_degenerate_tables_have_answers() -> None:
     codes, factors = table()
-    constant = measure(np.full((240, 3), 0.5), factors, seeds=2, options=QUICK)
+    constant = measure(np.full((240, 3), 0.5), factors, metrics="all", seeds=2, options=QUICK)
     assert all(np.isfinite(number.value) for number in constant.numbers.values())
     still = measure(codes, np.zeros((240, 2), int), metrics=["mig", "irs", "mcc", "dci"], seeds=2)
     assert still["mig"].value == 0.0
@@ -265,3 +267,13 @@ def test_the_reference_tables_are_met(name: str, shared: Path) -> None:
         assert found[ours].value == pytest.approx(theirs, abs=1e-6), ours
     wanted = expected["interventional"]["beta_vae"]["eval_accuracy"]
     assert found["beta_vae_sklearn"].value == pytest.approx(wanted, abs=0.03)
+
+
+@pytest.mark.gpu
+def test_a_device_gives_the_same(gpu: torch.device) -> None:
+    codes, factors = table()
+    names = ["mig", "modularity", "irs", "mcc", "sap", "effective_rank", "infomec"]
+    there = measure(torch.tensor(codes, device=gpu), torch.tensor(factors, device=gpu), metrics=names, seeds=2)
+    here = measure(codes, factors, metrics=names, seeds=2)
+    for name, number in here.numbers.items():
+        assert there[name].value == pytest.approx(number.value, rel=1e-6, abs=1e-9), name

@@ -65,7 +65,8 @@ def _show(found: Similarity, runs: list[Run]) -> None:
     say("Where CKA and Procrustes differ, one of them is too high: quote the smaller.")
     for one in found.matched:
         same = " (the same weights)" if one.identical else ""
-        say(f"matched latents of {one.left} and {one.right}: {one.matching.score:.3f}{same}")
+        score = f"{one.matching.score:.3f}" if bool((one.matching.partner >= 0).any()) else "none in use to match"
+        say(f"matched latents of {one.left} and {one.right}: {score}{same}")
     if len(runs) == 1 and not runs[0].snapshots:
         say("The run kept no snapshots (train with --snapshots 0,1000,…), so it is compared with itself only.")
 

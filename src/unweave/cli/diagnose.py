@@ -7,7 +7,9 @@ from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import parse
+from unweave.config import unknown
 from unweave.data.files import write_text
+from unweave.evaluate.diagnosis import Latent
 from unweave.metrics.polarised.types import RULES
 from unweave.recipes.diagnose import Diagnosed, diagnose_file, diagnose_run, write_diagnosis
 from unweave.train.run import Run
@@ -53,6 +55,8 @@ def run(argv: Sequence[str]) -> None:
 
 
 def _diagnosed(given: argparse.Namespace) -> tuple[Diagnosed, Path | None]:
+    if given.rule not in RULES:
+        raise unknown("rule", given.rule, RULES)
     if not Path(given.run).is_dir():
         known: dict[str, Any] = {"rule": given.rule, "seed": given.seed, "n_factors": given.factors}
         return diagnose_file(given.run, **known), None
@@ -68,12 +72,12 @@ def _diagnosed(given: argparse.Namespace) -> tuple[Diagnosed, Path | None]:
 
 def _show(diagnosed: Diagnosed) -> None:
     one = diagnosed.diagnosis
-    columns = ("latent", "type", "evidence", "KL", "mean σ²", "var σ²", "var μ", "corr.", "with")
+    why = "σ² is" if one.rule == "variance" else "because"
+    columns = ("no.", "type", why, "KL", "mean σ²", "var σ²", "var μ", "corr.")
     rows = [
         (
-            latent.latent, latent.type, latent.evidence, rounded(latent.kl), rounded(latent.mean_variance),
-            rounded(latent.variance_of_variance), rounded(latent.variance_of_mean), rounded(latent.correlation),
-            latent.partner,
+            latent.latent, latent.type, latent.evidence.removeprefix("σ² "), *map(rounded, _numbers(latent)),
+            "–" if latent.partner is None else f"{latent.correlation:.2f} ({latent.partner})",
         )
         for latent in sorted(one.latents, key=lambda latent: -latent.kl)
     ]  # fmt: skip
@@ -102,9 +106,13 @@ def _show_dependence(diagnosed: Diagnosed) -> None:
         for one in diagnosed.diagnosis.dependence
         if one.subset in ("all", "without passive")
     ]
-    print_table("how latents depend", ("codes", "latents", "how many", "TC", "averaged MI", "effective rank"), rows)
+    print_table("how latents depend", ("codes", "latents", "no.", "TC", "averaged MI", "effective rank"), rows)
+
+
+def _numbers(latent: Latent) -> tuple[float, ...]:
+    return latent.kl, latent.mean_variance, latent.variance_of_variance, latent.variance_of_mean
 
 
 def rounded(value: float | None) -> float | None:
-    """Three digits that matter, for a table."""
-    return None if value is None else float(f"{value:.3g}")
+    """Two digits that matter, so that the table fits a narrow terminal."""
+    return None if value is None else float(f"{value:.2g}")

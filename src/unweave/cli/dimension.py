@@ -10,7 +10,7 @@ from typing import Any
 from unweave.algorithms.fondue import METHODS
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import add_component, add_fields, collect, parse
-from unweave.cli.train import _stopping
+from unweave.cli.train import stopping
 from unweave.config import from_plain
 from unweave.data import World
 from unweave.recipes import demo
@@ -81,7 +81,7 @@ def _watched(quiet: bool, save_every: float) -> Prepare:
     def prepare(words: str) -> Iterator[Manner]:
         with contextlib.ExitStack() as stack:
             watchers = () if quiet else (stack.enter_context(progress(words)),)
-            yield Manner(watchers, save_every, stack.enter_context(_stopping()))
+            yield Manner(watchers, save_every, stack.enter_context(stopping()))
 
     return prepare
 

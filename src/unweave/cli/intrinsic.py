@@ -16,6 +16,7 @@ from unweave.metrics.dimension.intrinsic import Intrinsic, intrinsic
 from unweave.train.experiment import TABLES, Experiment
 from unweave.train.run import Run
 
+AVERAGING = ("levina_bickel", "mackay_ghahramani")
 EXAMPLES = """examples:
   unweave intrinsic dsprites
   unweave intrinsic photos/ --world.size 64
@@ -87,13 +88,18 @@ def _points(target: str, world: str | None, given: dict[str, Any]) -> list[Point
 
 
 def _estimate(points: Points, given: argparse.Namespace) -> Intrinsic:
+    neighbours = read(tuple[int, ...], given.neighbours, "neighbours")
     if given.seeds < 1:
         raise ValueError(f"--seeds must be at least 1, not {given.seeds}")
+    if not neighbours or min(neighbours) < 2:
+        raise ValueError(f"--neighbours must be numbers of at least 2, as in 3,5,10,20, not {given.neighbours!r}")
+    if given.averaging not in AVERAGING:
+        raise unknown("averaging", given.averaging, AVERAGING)
     # fewer points than that would all be drawn every time, and nothing be known of the spread
     n = given.examples or min(10_000, max(3, round(0.9 * len(points.table))))
     return intrinsic(
         points.table,
-        neighbours=read(tuple[int, ...], given.neighbours, "neighbours"),
+        neighbours=neighbours,
         averaging=given.averaging,
         anchor=given.anchor,
         n_samples=n,
@@ -119,9 +125,9 @@ def _plain(points: Points, one: Intrinsic) -> dict[str, Any]:
 
 
 def _show(points: Points, one: Intrinsic) -> None:
-    first, rules = one.mle_runs[0], ("levina_bickel", "mackay_ghahramani")
+    first = one.mle_runs[0]
     rows = [
-        (f"{k}{' *' if k in first.stable.neighbours else ''}", *(_over(one, rule, place) for rule in rules))
+        (f"{k}{' *' if k in first.stable.neighbours else ''}", *(_over(one, rule, place) for rule in AVERAGING))
         for place, k in enumerate(first.neighbours)
     ]
     n_points, n_features = points.table.shape

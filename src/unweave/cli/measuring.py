@@ -23,7 +23,7 @@ PATIENCE = 2.0
 def add_measuring_options(parser: argparse.ArgumentParser) -> None:
     """Which metrics, how often, and what is printed."""
     group = parser.add_argument_group("measuring")
-    group.add_argument("--metrics", metavar="A,B", help=f"only these: {', '.join(ROWS)} (default: all that apply)")
+    group.add_argument("--metrics", metavar="A,B", help=f"only these; all adds downstream learners: {', '.join(ROWS)}")
     group.add_argument("--seeds", default="5", metavar="K", help="random halves behind every interval (5)")
     group.add_argument("--seed", default="0", metavar="N", help="seed of everything drawn at random (0)")
     group.add_argument("--adjust", metavar="chance", help="chance: compare with the same codes in random order")

@@ -73,7 +73,7 @@ def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
             from unweave.train.trackers import tensorboard
 
             watchers.append(stack.enter_context(tensorboard(folder)))
-        stop = stack.enter_context(_stopping())
+        stop = stack.enter_context(stopping())
         how = Manner(tuple(watchers), given["save_every"], stop)
         return train_experiment(resolved, folder, data=_loaded(resolved, given["quiet"]), how=how)
 
@@ -87,7 +87,7 @@ def _loaded(experiment: Experiment, quiet: bool) -> Data:
 
 
 @contextlib.contextmanager
-def _stopping() -> Iterator[Callable[[], bool]]:
+def stopping() -> Iterator[Callable[[], bool]]:
     """The first Ctrl-C or SIGTERM asks for a checkpoint and an end; the second ends at once."""
     asked: list[int] = []
 

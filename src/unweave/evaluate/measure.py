@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from unweave.config import unknown
-from unweave.evaluate.rows import find_rows
+from unweave.evaluate.rows import find_rows, is_named
 from unweave.evaluate.sampling import Draw, half, permutation, whole
 from unweave.evaluate.scores import Number, Scores
 from unweave.evaluate.truth import Truth, as_truth
@@ -38,6 +38,8 @@ def measure(
     watch: Watch | None = None,
 ) -> Scores:
     """Every metric that applies to these arrays, or those that ``metrics`` names (which must then apply).
+
+    ``metrics="all"`` adds the downstream learners, which take longer than all metrics together.
 
     ``codes`` are sample × latent, or model × sample × latent for a whole fleet; ``factors`` sample × factor, without
     which only the metrics that need no labels remain. ``variance`` are the codes' posterior variances.
@@ -176,7 +178,7 @@ class _Bench:
         try:
             result = view.call(row)
         except ValueError as error:
-            if first and self.yardstick.metrics is not None:
+            if first and is_named(self.yardstick.metrics):
                 raise ValueError(f"{row.name}: {error}") from error
             if first:
                 self.left_out[row.name] = str(error).splitlines()[0]

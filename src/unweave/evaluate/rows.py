@@ -47,12 +47,21 @@ _DOWNSTREAM: tuple[Metric, ...] = tuple(
 )
 
 ROWS: dict[str, Metric] = METRICS | {row.name: row for row in _DOWNSTREAM}
+"""Every row by name. The learners come last: with 10,000 labels they take longer than all metrics together."""
+
+
+def is_named(names: Any) -> bool:
+    """Whether single rows were asked for, which then must apply."""
+    return names is not None and names != "all" and list(names) != ["all"]
 
 
 def find_rows(names: Any = None) -> list[Metric]:
-    """Rows by name or by the name of their function (``sap`` for ``sap_score``); all of them when none is named."""
-    if names is None:
-        return list(ROWS.values())
+    """Rows by name or by the name of their function (``sap`` for ``sap_score``).
+
+    Without names all metrics; ``"all"`` is these and the downstream learners.
+    """
+    if not is_named(names):
+        return list(METRICS.values() if names is None else ROWS.values())
     known = {row.function.__name__: row for row in ROWS.values()} | ROWS
     chosen: dict[str, Metric] = {}
     for name in [names] if isinstance(names, str) else names:

@@ -109,8 +109,7 @@ def _spread(diagnosis: Diagnosis) -> Section:
 def _dependence(diagnosis: Diagnosis) -> Section:
     columns = ["codes", "latents", "how many", "total correlation (nats)", "averaged MI (nats)", "effective rank"]
     rows = [
-        (one.representation, one.subset, one.n_latents, *map(_or_dash, _shared(one)))
-        for one in diagnosis.dependence
+        (one.representation, one.subset, one.n_latents, *map(_or_dash, _shared(one))) for one in diagnosis.dependence
     ]
     words = paragraphs(
         "Passive latents are independent noise in the sampled codes. In the mean codes nothing keeps their tiny values"

@@ -1,6 +1,7 @@
 """The page of a comparison: heat maps of layers with encoder and decoder marked, and the matched latents."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from unweave.evaluate.similarity import Comparison, Matched, Similarity
 from unweave.plots.html import Html, chart, element, joined, paragraphs, table
 from unweave.plots.matrices import heat_map
 from unweave.plots.report import Section, page
+from unweave.plots.save import to_png
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -23,14 +25,24 @@ TRUST = (
 MEASURES = {"cka": "CKA", "procrustes": "Procrustes", "svcca": "SVCCA"}
 
 
-def similarity_page(found: Similarity, meta: Mapping[str, Any]) -> str:
-    """The whole page, self-contained."""
+@dataclass(frozen=True)
+class SimilarityReport:
+    """The page, self-contained, and every heat map of it as a PNG by file name."""
+
+    html: str
+    pictures: dict[str, bytes]
+
+
+def similarity_report(found: Similarity, meta: Mapping[str, Any]) -> SimilarityReport:
+    """The page of a comparison and its pictures."""
+    drawn = [{measure: similarity_map(one, measure) for measure in MEASURES} for one in found.comparisons]
+    pictures = {f"{n}_{name}.png": to_png(figure) for n, maps in enumerate(drawn) for name, figure in maps.items()}
     sections = [Section("Which to trust", paragraphs(*TRUST))]
-    sections += [_section(one, place) for place, one in enumerate(found.comparisons)]
+    sections += [_section(one, place, maps) for place, (one, maps) in enumerate(zip(found.comparisons, drawn))]
     if found.matched:
         sections.append(_matched(found))
     lead = f"{len(found.members)} models compared layer by layer on {found.n_examples:,} examples."
-    return page("How alike are these models?", sections, meta, lead, "unweave compare")
+    return SimilarityReport(page("How alike are these models?", sections, meta, lead, "unweave compare"), pictures)
 
 
 def similarity_map(comparison: Comparison, measure: str) -> "matplotlib.figure.Figure":
@@ -47,7 +59,7 @@ def similarity_map(comparison: Comparison, measure: str) -> "matplotlib.figure.F
     )
 
 
-def _section(comparison: Comparison, place: int) -> Section:
+def _section(comparison: Comparison, place: int, maps: Mapping[str, Any]) -> Section:
     disagree = int(comparison.averaged.disagree.sum())
     chance = int((comparison.p_values > 0.05).sum())
     n_cells = comparison.cka.numel()
@@ -59,7 +71,7 @@ def _section(comparison: Comparison, place: int) -> Section:
     )
     charts = [
         chart(
-            similarity_map(comparison, measure),
+            maps[measure],
             f"{measure}-{place}",
             f"Heat map: {name} of every layer of {comparison.left} with every layer of {comparison.right}.",
         )

@@ -1,9 +1,10 @@
 """The comparison of runs, written: one self-contained page, its numbers as JSON, and its heat maps as pictures."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from unweave.data.files import write_text
+from unweave.data.files import write_atomically, write_text
 from unweave.evaluate.scores import plain
 from unweave.evaluate.similarity import Comparison, Similarity
 
@@ -12,15 +13,14 @@ def write_comparison(found: Similarity, folder: Path | str) -> Path:
     """Write ``comparison.html``, ``comparison.json`` and ``figures/*.png``; the page's path is returned."""
     import json
 
-    from unweave.plots.save import to_png
-    from unweave.plots.similarity import MEASURES, similarity_map, similarity_page
+    from unweave.plots.similarity import similarity_report
 
     folder = Path(folder)
-    for place, comparison in enumerate(found.comparisons):
-        for measure in MEASURES:
-            to_png(similarity_map(comparison, measure), folder / "figures" / f"{place}_{measure}.png")
+    made = similarity_report(found, {"models": len(found.members)})
+    for name, content in made.pictures.items():
+        write_atomically(folder / "figures" / name, _writer(content))
     write_text(folder / "comparison.json", json.dumps(comparison_to_plain(found), indent=2, allow_nan=False) + "\n")
-    write_text(folder / "comparison.html", similarity_page(found, {"models": len(found.members)}))
+    write_text(folder / "comparison.html", made.html)
     return folder / "comparison.html"
 
 
@@ -42,6 +42,10 @@ def comparison_to_plain(found: Similarity) -> dict[str, Any]:
             for one in found.matched
         ],
     }
+
+
+def _writer(content: bytes) -> Callable[[Path], int]:
+    return lambda aside: aside.write_bytes(content)
 
 
 def _plain(comparison: Comparison) -> dict[str, Any]:

@@ -6,13 +6,14 @@ is mapped over the axis. A model whose loss is no longer finite is frozen; the o
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import nn
 from torch.func import functional_call
 
 from unweave.models import VAE, Objective
+from unweave.models.kernels.codes import Codes
 from unweave.models.kernels.layout import Layout, layout_of
 from unweave.models.objectives import Context, Terms
 from unweave.models.objectives.objective import Discriminator
@@ -31,6 +32,7 @@ MOST_TERMS = 16
 """Loss terms kept of a model that failed, so that the report can name the one to blame."""
 
 
+@runtime_checkable
 class Engine(Protocol):
     """What computes the gradients of a stack: the portable one, or GPU kernels."""
 
@@ -47,9 +49,9 @@ class Engine(Protocol):
 
     def gradients(
         self, parameters: Tensor, weights: Tensor, examples: Tensor, noise: Tensor, judge: Judge
-    ) -> tuple[Float[Tensor, "model size"], Code]: ...
+    ) -> tuple[Float[Tensor, "model size"], Codes]: ...
 
-    def code(self, weights: Tensor, examples: Tensor, noise: Tensor) -> Code: ...
+    def code(self, weights: Tensor, examples: Tensor, noise: Tensor) -> Codes: ...
 
 
 @dataclass
@@ -70,7 +72,7 @@ class Group:
     discriminator_state: Tensors
     portion: int | None
     failed_terms: Float[Tensor, "model term"]
-    terms: Terms
+    terms: Tensors
     columns: list[str]
     row: Float[Tensor, "model column"] | None = None
 
@@ -148,7 +150,7 @@ def advance(fleet: Fleet, source: Source, draws: dict[str, Tensor], *, record: b
 def judge_with(fleet: Fleet, step: Int[Tensor, ""]) -> Judge:
     """What an engine asks for: from all codes and reconstruction losses to the sum of all losses."""
 
-    def judge(code: Code, reconstructions: Tensor) -> Tensor:
+    def judge(code: Codes, reconstructions: Tensor) -> Tensor:
         return torch.stack([_judge(fleet, group, code, reconstructions, step) for group in fleet.groups]).sum()
 
     return judge
@@ -218,7 +220,7 @@ def _examples(fleet: Fleet, source: Source, places: Tensor, step: Tensor, purpos
     return images(source, places, step, purpose)
 
 
-def _judge(fleet: Fleet, group: Group, code: Code, reconstructions: Tensor, step: Tensor) -> Tensor:
+def _judge(fleet: Fleet, group: Group, code: Codes, reconstructions: Tensor, step: Tensor) -> Tensor:
     """The summed loss of a group; its terms are kept aside."""
     mapped = (_own(group, code), reconstructions[group.place], group.scalars, _discriminator_views(group))
 
@@ -236,7 +238,7 @@ def _judge(fleet: Fleet, group: Group, code: Code, reconstructions: Tensor, step
 
 
 def _advance_discriminator(
-    fleet: Fleet, group: Group, source: Source, draws: dict[str, Tensor], code: Code, good: Bool[Tensor, "model"]
+    fleet: Fleet, group: Group, source: Source, draws: dict[str, Tensor], code: Codes, good: Bool[Tensor, "model"]
 ) -> None:
     assert group.discriminator_layout is not None
     assert group.discriminator_parameters is not None
@@ -269,7 +271,7 @@ def _keep_failed(group: Group, now: Bool[Tensor, "model"]) -> None:
     kept.copy_(torch.where(now[:, None], terms, kept))
 
 
-def _record(group: Group, code: Code) -> None:
+def _record(group: Group, code: Codes) -> None:
     def one(terms: Terms, fields: tuple[Tensor, ...]) -> Tensor:
         return summary(terms, Code(*fields))
 
@@ -277,9 +279,8 @@ def _record(group: Group, code: Code) -> None:
     group.row = torch.vmap(one)(group.terms, _own(group, code))
 
 
-def _own(group: Group, code: Code) -> tuple[Tensor, ...]:
-    fields = (code.mean, code.log_variance, code.sampled, code.kl)
-    return tuple(field[group.place, :, : group.latents] for field in fields)
+def _own(group: Group, code: Codes) -> tuple[Tensor, ...]:
+    return tuple(field[group.place, :, : group.latents] for field in code)
 
 
 def _discriminator_views(group: Group) -> Tensors:

@@ -51,7 +51,7 @@ def source_of(members: Members, data: Data) -> Source:
     )
 
 
-def draw(source: Source, steps: Int[Tensor, "step"]) -> dict[str, Shaped[Tensor, "step model batch ..."]]:
+def draw(source: Source, steps: Int[Tensor, "step"]) -> dict[str, Shaped[Tensor, "step ..."]]:
     """All random numbers of some steps. Latents that a member does not have get no noise, so they stay silent."""
     size, latents = source.members.experiments[0].batch_size, source.members.latents
     seeds, steps = source.seeds[None, :], steps[:, None]

@@ -7,11 +7,11 @@ import torch
 from torch.func import functional_call
 
 from unweave.models import VAE
+from unweave.models.kernels.codes import Codes
 from unweave.models.kernels.layout import Layout, layout_of
-from unweave.models.posteriors import Code
 from unweave.shapes import Float, Tensor
 
-Judge = Callable[[Code, Float[Tensor, "model batch"]], Float[Tensor, ""]]
+Judge = Callable[[Codes, Float[Tensor, "model batch"]], Float[Tensor, ""]]
 """From the codes and reconstruction losses of all models to the sum of their losses."""
 
 
@@ -31,14 +31,14 @@ class Portable:
         examples: Float[Tensor, "model batch ..."],
         noise: Float[Tensor, "model batch latent"],
         judge: Judge,
-    ) -> tuple[Float[Tensor, "model size"], Code]:
+    ) -> tuple[Float[Tensor, "model size"], Codes]:
         """The gradient of every model's loss, and the codes it was computed from."""
         leaves = {name: view.detach().requires_grad_() for name, view in self.layout.views(weights).items()}
         *fields, reconstructions = torch.vmap(self._forward)(leaves, examples, noise)
-        code = Code(*fields)
+        codes = Codes(*fields)
         # models do not meet, so the gradient of the summed loss is every model's own
-        found = torch.autograd.grad(judge(code, reconstructions), list(leaves.values()))
-        return self.layout.rows(dict(zip(leaves, found))), _detached(code)
+        found = torch.autograd.grad(judge(codes, reconstructions), list(leaves.values()))
+        return self.layout.rows(dict(zip(leaves, found))), codes.detach()
 
     @torch.no_grad()
     def code(
@@ -46,9 +46,9 @@ class Portable:
         weights: Float[Tensor, "model size"],
         examples: Float[Tensor, "model batch ..."],
         noise: Float[Tensor, "model batch latent"],
-    ) -> Code:
+    ) -> Codes:
         """The codes of some models (rows of the stack) for a batch each."""
-        return Code(*torch.vmap(self._code)(self.layout.views(weights), examples, noise))
+        return Codes(*torch.vmap(self._code)(self.layout.views(weights), examples, noise))
 
     def weights(self, parameters: Float[Tensor, "model size"]) -> Float[Tensor, "model size"]:
         """What this engine reads: the parameters themselves."""
@@ -65,7 +65,3 @@ class Portable:
 def portable(template: VAE) -> Portable:
     """The portable engine for models of this structure."""
     return Portable(template, layout_of(template))
-
-
-def _detached(code: Code) -> Code:
-    return Code(code.mean.detach(), code.log_variance.detach(), code.sampled.detach(), code.kl.detach())

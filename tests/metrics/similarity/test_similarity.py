@@ -260,6 +260,8 @@ def test_a_constant_layer_is_like_nothing():
 def test_huge_and_tiny_activations():
     assert cka(1e120 * NARROW, 1e-120 * turned(NARROW)) == pytest.approx(1.0)
     assert procrustes(1e120 * NARROW, 1e-120 * turned(NARROW)) == pytest.approx(1.0)
+    single = (1e25 * NARROW).astype(np.float32)
+    assert cka(single, turned(NARROW)) == pytest.approx(1.0, abs=1e-5)
 
 
 def test_latents_are_matched_up_to_order_and_sign():

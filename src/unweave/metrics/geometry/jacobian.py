@@ -33,7 +33,8 @@ def decoder_gram(
 ) -> Float[Tensor, "sample chosen chosen"]:
     """JᵀJ of every example in float64, in memory for one chunk of Jacobians at a time.
 
-    ``latents`` restricts it to some, the active ones for example, and saves the time of the others. It holds all that the distance to orthogonality, the IMA contrast and the linear stochastic loss ask of J.
+    ``latents`` restricts it to some, the active ones for example, and saves the time of the others. The distance to
+    orthogonality, the IMA contrast and the linear stochastic loss ask no more of J.
     """
     return torch.cat([gram(jacobian) for jacobian in _chunks(decode, codes, latents, chunk)])
 

@@ -90,7 +90,7 @@ def normalised(shared: Float[Tensor, "layer layer"]) -> Float[Tensor, "layer lay
     return torch.where(scale > 0, shared / scale.clamp(min=1e-300), 0.0)
 
 
-def inner_products(blocks: Iterable[Float[Tensor, "layer entry"]]) -> Float[Tensor, "layer layer"]:
+def inner_products(blocks: Iterable[Float[Tensor, "layer _"]]) -> Float[Tensor, "layer layer"]:
     """Σ over entries of every pair of rows, added up in float64 over blocks that may come from anywhere."""
     total: Tensor | float = 0.0
     for block in blocks:
@@ -100,7 +100,7 @@ def inner_products(blocks: Iterable[Float[Tensor, "layer entry"]]) -> Float[Tens
     return total
 
 
-def _gram_blocks(layers: list[Tensor]) -> Iterator[Float[Tensor, "layer entry"]]:
+def _gram_blocks(layers: list[Tensor]) -> Iterator[Float[Tensor, "layer _"]]:
     """The upper triangle of all Gram matrices, rows at a time; what stands right of the diagonal counts twice."""
     n_samples = len(layers[0])
     kind = torch.float64 if any(layer.dtype == torch.float64 for layer in layers) else torch.float32

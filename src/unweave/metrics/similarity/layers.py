@@ -29,12 +29,20 @@ def centred_layers(left: Layers, right: Layers) -> tuple[list[Float[Tensor, "sam
 
 def centred(table: Float[Tensor, "sample feature"]) -> Float[Tensor, "sample feature"]:
     """Without the mean of each feature, and of unit Frobenius norm; zeros where nothing varies."""
-    shifted = table - table.mean(0)
-    # in float64, where the squares of entries up to 1e150 do not overflow
-    norm = float(torch.linalg.vector_norm(shifted, dtype=torch.float64))
+    mean = table.mean(0)
+    shifted = table - mean
+    norm = _norm(shifted)
     # the mean of n equal numbers is not always that number: what is left then is rounding
-    rounding = 8.0 * torch.finfo(table.dtype).eps * float(torch.linalg.vector_norm(table, dtype=torch.float64))
+    rounding = 8.0 * torch.finfo(table.dtype).eps * len(table) ** 0.5 * _norm(mean[None])
     return shifted.div_(norm) if norm > rounding else shifted.zero_()
+
+
+def _norm(table: Float[Tensor, "sample feature"]) -> float:
+    rows = torch.linalg.vector_norm(table, dim=1)
+    if not bool(torch.isfinite(rows).all()):
+        # squares beyond the range of float32
+        rows = torch.linalg.vector_norm(table, dim=1, dtype=torch.float64)
+    return float(torch.linalg.vector_norm(rows, dtype=torch.float64))
 
 
 def _tables(layers: Layers, name: str) -> list[Tensor]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from unweave.models.kernels.codes import Codes
 from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down, up
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
 from unweave.models.kernels.first import first_backward, first_forward, ready
@@ -16,16 +17,17 @@ from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.layout import Layout, layout_of
 from unweave.models.kernels.pixels import BITS, BYTES, FLOATS, Frame
 from unweave.models.kernels.sums import add_up
+from unweave.models.layers import Convolution
 from unweave.models.likelihoods import Bernoulli
 from unweave.models.networks.conv import ConvDecoder, ConvTrunk
-from unweave.models.posteriors import Code, Deterministic, Diagonal
+from unweave.models.posteriors import Deterministic, Diagonal
 from unweave.models.vae import VAE
 from unweave.shapes import Float, Shaped, Tensor
 
 ALIKE = 16
 """Models whose small matrix products are computed together; fleets with such products are filled up to a multiple."""
 
-Judge = Callable[[Code, Float[Tensor, "model batch"]], Float[Tensor, ""]]
+Judge = Callable[[Codes, Float[Tensor, "model batch"]], Float[Tensor, ""]]
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class ConvStack:
     def gradients(
         self, parameters: Float[Tensor, "model size"], weights: Float[Tensor, "model size"],
         examples: Shaped[Tensor, "model batch ..."], noise: Float[Tensor, "model batch latent"], judge: Judge,
-    ) -> tuple[Float[Tensor, "model size"], Code]:  # fmt: skip
+    ) -> tuple[Float[Tensor, "model size"], Codes]:  # fmt: skip
         """The gradient of every model's loss, and the codes it was computed from."""
         gradients = self._row(parameters)
         seen = ready(self.convolutions[0], self._frame(examples), examples)
@@ -67,26 +69,26 @@ class ConvStack:
         more = _slopes(code.sampled, list(heads.values()), by_sampled)
         by_heads = [slope + other for slope, other in zip(by_heads, more)]
         self._encode_backward(weights, *seen, layers, dict(zip(heads, by_heads)), gradients)
-        return gradients, Code(*(part.detach() for part in (code.mean, code.log_variance, code.sampled, code.kl)))
+        return gradients, code.detach()
 
     @torch.no_grad()
     def code(
         self, weights: Float[Tensor, "model size"], examples: Shaped[Tensor, "model batch ..."],
         noise: Float[Tensor, "model batch latent"],
-    ) -> Code:  # fmt: skip
+    ) -> Codes:  # fmt: skip
         """The codes of some models (rows of the stack) for a batch each."""
         seen = ready(self.convolutions[0], self._frame(examples), examples.contiguous())
         _, heads = self._encode(weights, *seen)
         return self._code(heads, noise)
 
-    def _code(self, heads: dict[str, Tensor], noise: Tensor) -> Code:
+    def _code(self, heads: dict[str, Tensor], noise: Tensor) -> Codes:
         def one(heads: dict[str, Tensor], noise: Tensor) -> tuple[Tensor, ...]:
             code = self.template.architecture.posterior.code(heads, noise)
             return code.mean, code.log_variance, code.sampled, code.kl
 
         # small products of matrices go in equal portions: a library chooses its way by how many there are
         portion = None if isinstance(self.template.architecture.posterior, Diagonal | Deterministic) else ALIKE
-        return Code(*torch.vmap(one, chunk_size=portion)(heads, noise))
+        return Codes(*torch.vmap(one, chunk_size=portion)(heads, noise))
 
     def weights(self, parameters: Float[Tensor, "model size"]) -> Float[Tensor, "model size"]:
         """What the kernels read: the parameters, rounded to what is stored between layers."""
@@ -221,7 +223,7 @@ def conv_stack(template: VAE, precision: str) -> ConvStack:
     trunk, decoder = template.encoder.trunk, template.decoder
     if not isinstance(trunk, ConvTrunk) or not isinstance(decoder, ConvDecoder):
         raise ValueError("the kernels are for the convolutional networks")
-    inner = [int(convolution.weight.shape[0]) for convolution in trunk.convolutions]
+    inner = [convolution.bias.numel() for convolution in trunk.convolutions if isinstance(convolution, Convolution)]
     if len(inner) < 2:
         raise ValueError("the kernels need at least two convolutions")
     if template.architecture.shape[0] > 4 or any(n < 16 or n > 128 or n & (n - 1) for n in inner):

@@ -1,8 +1,9 @@
 """Stacked convolutions of stride 2 and their transposes as implicit matrix products, in Triton.
 
 A layer joins a ``big`` image [model, batch, 2h, 2w, big] and a ``small`` one [model, batch, h, w, small] through
-weights [model, row, column, big, small]. A convolution's forward pass and a transposed one's input gradient go ``down``; the
-other two go ``up``; both weight gradients are one correlation. Channels lie last, so a kernel row is one run of memory.
+weights [model, row, column, big, small]. A convolution's forward pass and a transposed one's input gradient go
+``down``; the other two go ``up``; both weight gradients are one correlation. Channels lie last, so a kernel row is one
+run of memory.
 """
 
 # ruff: noqa: N803, N806

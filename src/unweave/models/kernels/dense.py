@@ -95,8 +95,8 @@ def _launch(
 
 @triton.jit
 def _matmul(
-    a, b, out, like, add, n_rows, n_columns, N_INNER: tl.constexpr, a_model, b_model, out_model, a_row, a_inner, b_inner, b_column,
-    out_row, tiles_down, tiles_across, b_at, out_at, bias_at, sum_at,
+    a, b, out, like, add, n_rows, n_columns, N_INNER: tl.constexpr, a_model, b_model, out_model,
+    a_row, a_inner, b_inner, b_column, out_row, tiles_down, tiles_across, b_at, out_at, bias_at, sum_at,
     BIASED: tl.constexpr, ACTIVATE: tl.constexpr, SUMMED: tl.constexpr, MASKED: tl.constexpr, ADDED: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip

@@ -58,8 +58,8 @@ def last_forward(
 
 
 def last_backward(
-    join: Join, channels: int, pixels: Tensor, scale: Float[Tensor, "model batch"] | None, small: Tensor, weights: Tensor,
-    gradients: Tensor, product: str, *, bias_gradient: Tensor,
+    join: Join, channels: int, pixels: Tensor, scale: Float[Tensor, "model batch"] | None, small: Tensor,
+    weights: Tensor, gradients: Tensor, product: str, *, bias_gradient: Tensor,
 ) -> Float[Tensor, "model batch height width small"]:  # fmt: skip
     """The slope by the small image (where that is positive); the weights' goes into the rows.
 

@@ -1,0 +1,97 @@
+"""Run in a process of its own with Triton's interpreter: kernels on small shapes, their distance from PyTorch as JSON.
+
+Every case compares all gradients of a stack of two models with those of the portable engine.
+"""
+
+import json
+import os
+import sys
+
+os.environ["TRITON_INTERPRET"] = "1"
+
+import torch
+
+from unweave.data.micro import Micro
+from unweave.data.world import Data
+from unweave.models import LIKELIHOODS, OBJECTIVES
+from unweave.models.kernels import last
+from unweave.models.kernels.adam import adam_stack
+from unweave.models.kernels.conv_stack import conv_stack
+from unweave.models.networks import Conv
+from unweave.models.optimisers import Adam, StackedUpdate
+from unweave.rng import Purpose
+from unweave.train.experiment import Experiment, Plan
+from unweave.train.fleet import judge_with, new_fleet, template_of
+from unweave.train.fleet_batches import draw, images, source_of, stored
+from unweave.train.fleet_members import arrange
+from unweave.train.fleet_portable import portable
+
+CASES = {
+    "bits": ((16, 32), (4, 4), (1, 8, 8), "bits", "bernoulli", "beta_vae"),
+    "colours": ((16, 16), (4, 4), (3, 8, 8), "bytes", "bernoulli", "vae"),
+    "narrow kernels": ((16, 16, 32), (4, 2, 2), (1, 8, 8), "bytes", "bernoulli", "beta_tcvae"),
+    "padded": ((16, 16), (4, 4), (1, 6, 10), "bytes", "bernoulli", "annealed_vae"),
+    "padded bits": ((16, 16, 16), (4, 4, 4), (1, 12, 12), "bits", "bernoulli", "dip_vae_i"),
+    "learned noise": ((16, 16), (4, 4), (1, 8, 8), "bytes", "gaussian_learned", "beta_vae"),
+    "squared error": ((16, 16), (4, 4), (3, 8, 8), "bytes", "squared_error", "ae"),
+    "full covariance": ((16, 16), (4, 4), (1, 8, 8), "bytes", "bernoulli", "beta_vae_full"),
+}
+
+
+def distances(name: str) -> dict[str, float]:
+    """‖g − g′‖ / ‖g′‖ of every parameter's gradient; buffers are poisoned, and few programs share many images."""
+    channels, kernels, shape, packing, likelihood, objective = CASES[name]
+    last.PROGRAMS = 3
+    generator = torch.Generator().manual_seed(7)
+    size = (shape[1] * shape[2] // 8,) if packing == "bits" else shape
+    store = torch.randint(0, 256, (30, *size), generator=generator, dtype=torch.uint8)
+    data = Data(store, shape, packing)
+    network = Conv(channels=channels, kernels=kernels, hidden=16)
+    members = arrange(
+        [
+            Experiment(
+                Micro(), OBJECTIVES[objective](), network, LIKELIHOODS[likelihood](),
+                batch_size=3, latents=3, seed=seed, init="pytorch", plan=Plan("cpu", 1),
+            )
+            for seed in (0, 1)
+        ]
+    )  # fmt: skip
+    template, source = template_of(members, shape), source_of(members, data)
+    draws = {key: drawn[0] for key, drawn in draw(source, torch.arange(1)).items()}
+    gradients = []
+    for engine in (portable(template), conv_stack(template, "fp32")):
+        fleet = new_fleet(members, engine, len(data), shape)
+        if engine.name == "kernels":
+            engine.rows[(2, fleet.parameters.device)] = torch.full_like(fleet.parameters, float("nan"))
+        seen = images(source, draws["places"], draws["steps"], Purpose.NUISANCE)
+        seen = stored(source, draws["places"]) if engine.reads_stored else seen
+        judge = judge_with(fleet, draws["steps"])
+        found, _ = engine.gradients(fleet.parameters, fleet.weights, seen, draws["noise"], judge)
+        gradients.append(engine.layout.views(found))
+    expected, given = gradients
+    return {key: ((given[key] - expected[key]).norm() / expected[key].norm().clamp(min=1e-9)).item() for key in given}
+
+
+def adam() -> dict[str, float]:
+    """Two updates by the fused kernel and by PyTorch's operations, the second model frozen."""
+    generator = torch.Generator().manual_seed(3)
+    start, slopes = torch.randn(3, 300, generator=generator), torch.randn(2, 3, 300, generator=generator)
+    good, rate = torch.tensor([True, False, True]), torch.tensor([1e-3, 1e-2, 1e-1])
+    slow, fast, rounded = start.clone(), start.clone(), start.to(torch.float64)
+    slow_state, fast_state = Adam().start_stack(slow), Adam().start_stack(fast)
+    for count in (1, 2):
+        given = StackedUpdate(slopes[count - 1], rate, torch.tensor(count), good)
+        Adam().update_stack(slow, slow_state, given)
+        rates, root = rate / (1 - 0.9**count), torch.tensor((1 - 0.999**count) ** 0.5)
+        state = (fast_state["first"], fast_state["second"], rounded)
+        adam_stack(fast, slopes[count - 1], *state, rates, root, good, 0.9, 0.999, 1e-8)
+    return {
+        "parameters": (fast - slow).abs().max().item(),
+        "moved": float(torch.equal(fast[0], start[0])),
+        "frozen": (fast[1] - start[1]).abs().max().item(),
+        "rounded": (rounded[[0, 2]] - fast[[0, 2]]).abs().max().item(),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(adam() if sys.argv[1] == "adam" else distances(sys.argv[1])))

@@ -1,0 +1,54 @@
+"""Every kernel under Triton's interpreter, on small shapes, against PyTorch."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
+
+
+def interpreted(case: str) -> dict[str, float]:
+    """A case in a process of its own: the interpreter is chosen when Triton is imported."""
+    environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+    script = Path(__file__).with_name("interpreted.py")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(script), case],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "bits",
+        pytest.param("colours", marks=pytest.mark.slow),
+        "narrow kernels",
+        pytest.param("padded", marks=pytest.mark.slow),
+        pytest.param("padded bits", marks=pytest.mark.slow),
+        pytest.param("learned noise", marks=pytest.mark.slow),
+        pytest.param("squared error", marks=pytest.mark.slow),
+        pytest.param("full covariance", marks=pytest.mark.slow),
+    ],
+)
+def test_the_kernels_gradients_are_the_portable_ones(case: str) -> None:
+    found = interpreted(case)
+    assert len(found) > 10
+    assert max(found.values()) < 1e-5, found
+
+
+def test_the_fused_update_is_adam_and_leaves_frozen_models() -> None:
+    found = interpreted("adam")
+    assert found["parameters"] < 1e-6
+    assert found["moved"] == 0.0
+    assert found["frozen"] == 0.0
+    assert found["rounded"] < 1e-6
