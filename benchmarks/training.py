@@ -10,6 +10,7 @@ times every way for some steps, in turn. The ratio of medians is what holds on a
 import argparse
 import contextlib
 import io
+import itertools
 import json
 import statistics
 import time
@@ -34,11 +35,11 @@ class PlainVAE(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         sizes = [1, 32, 32, 64, 64]
-        convolutions = [m for i, o in zip(sizes, sizes[1:]) for m in (nn.Conv2d(i, o, 4, 2, 1), nn.ReLU())]
+        convolutions = [m for i, o in itertools.pairwise(sizes) for m in (nn.Conv2d(i, o, 4, 2, 1), nn.ReLU())]
         self.encoder = nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(1024, 256), nn.ReLU(), nn.Linear(256, 20))
         self.dense = nn.Sequential(nn.Linear(10, 256), nn.ReLU(), nn.Linear(256, 1024), nn.ReLU())
         sizes = [64, 64, 32, 32, 1]
-        layers = [m for i, o in zip(sizes, sizes[1:]) for m in (nn.ConvTranspose2d(i, o, 4, 2, 1), nn.ReLU())]
+        layers = [m for i, o in itertools.pairwise(sizes) for m in (nn.ConvTranspose2d(i, o, 4, 2, 1), nn.ReLU())]
         self.decoder = nn.Sequential(*layers[:-1])
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -38,6 +38,7 @@ def run(argv: Sequence[str]) -> None:
     parser.add_argument("--examples", type=int, default=2048, metavar="N", help="examples of a run to encode (2048)")
     parser.add_argument("--jacobians", type=int, default=256, metavar="N", help="examples to differentiate at (256)")
     parser.add_argument("--factors", type=int, metavar="N", help="how many factors the data have, where you know it")
+    parser.add_argument("--accuracy", action="store_true", help="fit linear models to each combination of types, too")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="which examples and which noise (0)")
     parser.add_argument("--page", metavar="FILE", help="where the page goes (RUN/diagnosis.html; none for a file)")
     parser.add_argument("--json", action="store_true", help="print as JSON")
@@ -65,7 +66,13 @@ def _diagnosed(given: argparse.Namespace) -> tuple[Diagnosed, Path | None]:
             raise ValueError(f"--{name} must be at least 2, not {getattr(given, name)}")
     opened = Run(given.run)
     found = diagnose_run(
-        opened, n=given.examples, seed=given.seed, rule=given.rule, n_factors=given.factors, n_jacobians=given.jacobians
+        opened,
+        n=given.examples,
+        seed=given.seed,
+        rule=given.rule,
+        n_factors=given.factors,
+        n_jacobians=given.jacobians,
+        accuracy=given.accuracy,
     )
     return found, None if given.page else write_diagnosis(opened, found)
 
@@ -84,6 +91,8 @@ def _show(diagnosed: Diagnosed) -> None:
     note = "corr.: the strongest correlation of its means with those of another latent"
     print_table(f"{diagnosed.title}: {one.n_examples:,} examples", columns, rows, note)
     _show_dependence(diagnosed)
+    if diagnosed.accuracy:
+        _show_accuracy(diagnosed)
     for name, value in diagnosed.summary().items():
         if value is not None:
             say(f"  {name.replace('_', ' '):32} {value:.4g}")
@@ -107,6 +116,14 @@ def _show_dependence(diagnosed: Diagnosed) -> None:
         if one.subset in ("all", "without passive")
     ]
     print_table("how latents depend", ("codes", "latents", "no.", "TC", "averaged MI", "effective rank"), rows)
+
+
+def _show_accuracy(diagnosed: Diagnosed) -> None:
+    rows = [
+        (one.representation, " + ".join(one.types), one.n_latents, rounded(one.accuracy), rounded(one.chance))
+        for one in diagnosed.accuracy
+    ]
+    print_table("what a linear model predicts", ("codes", "latents", "no.", "accuracy", "chance"), rows)
 
 
 def _numbers(latent: Latent) -> tuple[float, ...]:

@@ -11,7 +11,8 @@ def experiment(seed: int = 0) -> Experiment:
     """The demo's model. On every seed from 0 to 9 it uses as many latents as there are factors.
 
     Each choice has a reason (benchmarks/demo_seeds.py): a learning rate of 1e-3 or a longer warm-up leaves some seeds
-    with a fourth latent in use, no warm-up lets some collapse at the start, and β below 7 prunes too slowly. One thread: on a busy machine two are slower than one.
+    with a fourth latent in use, no warm-up lets some collapse at the start, and β below 7 prunes too slowly. One
+    thread, because on a busy machine two are slower than one.
     """
     return Experiment(
         world=Micro(),

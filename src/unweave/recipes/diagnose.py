@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from unweave.evaluate.accuracy_by_type import TypeAccuracy, accuracy_by_type
 from unweave.evaluate.course import Course, course
 from unweave.evaluate.decoder import Decoder, look_at_decoder
 from unweave.evaluate.diagnosis import Diagnosis, diagnose
+from unweave.evaluate.encode import known_factors
 from unweave.evaluate.findings import Expected, Finding, expected_of, findings
 from unweave.evaluate.posterior_file import read_posteriors
 from unweave.evaluate.scores import plain
 from unweave.metrics.polarised.rate_distortion import rate_distortion
 from unweave.metrics.polarised.types import Rule
+from unweave.shapes import Int, Tensor
 from unweave.train.run import Run
 
 
@@ -29,6 +32,7 @@ class Diagnosed:
     decoder: Decoder | None = None
     course: Course | None = None
     distortion: float | None = None
+    accuracy: tuple[TypeAccuracy, ...] = ()
 
     def summary(self) -> dict[str, Any]:
         """The numbers that belong to no single latent, by name; what is unknown is None."""
@@ -69,6 +73,7 @@ class Diagnosed:
             "correlation": plain(one.correlations.correlation),
             "snapshots": [] if self.course is None else list(self.course.snapshots),
             "often_correlated": None if snapshots is None else plain(snapshots.often),
+            "accuracy_by_type": plain(self.accuracy),
             "findings": plain(self.findings),
         }
 
@@ -88,8 +93,12 @@ def diagnose_run(
     rule: Rule = "variance",
     n_factors: int | None = None,
     n_jacobians: int = 256,
+    accuracy: bool = False,
 ) -> Diagnosed:
-    """Encode up to ``n`` examples of a run's data, held-out ones where it kept some, and look at everything."""
+    """Encode up to ``n`` examples of a run's data, held-out ones where it kept some, and look at everything.
+
+    ``accuracy`` also fits linear models to every combination of variable types, which takes the data's factors.
+    """
     images = run.images(n, seed)
     code = run.encode(images, seed=seed)
     found = diagnose(code.mean, code.variance, sampled=code.sampled, kl=code.kl, rule=rule, seed=seed)
@@ -106,6 +115,7 @@ def diagnose_run(
         decoder,
         way,
         decoder.rate_distortion.distortion,
+        _accuracy(run, found, run.rows(n, seed), seed) if accuracy else (),
     )
 
 
@@ -121,6 +131,13 @@ def diagnose_file(
         losses = np.asarray(given.reconstruction, dtype=np.float64)
         distortion = rate_distortion(torch.zeros(len(found.mean), 1), losses).distortion
     return Diagnosed(given.name, found, findings(found, expected), expected, distortion=distortion)
+
+
+def _accuracy(run: Run, found: Diagnosis, rows: Int[Tensor, "sample"], seed: int) -> tuple[TypeAccuracy, ...]:
+    factors = known_factors(run.data, rows)
+    if factors is None:
+        raise ValueError(f"{run.path} learned from data without factors or labels: there is nothing to predict")
+    return accuracy_by_type(found.mean, found.sampled, factors, found.types, seed=seed)
 
 
 def write_diagnosis(run: Run, diagnosed: Diagnosed) -> Path:

@@ -275,7 +275,7 @@ def _record(group: Group, code: Codes) -> None:
     def one(terms: Terms, fields: tuple[Tensor, ...]) -> Tensor:
         return summary(terms, Code(*fields))
 
-    group.columns = columns(group.terms, group.latents)
+    group.columns = columns({name: term[0] for name, term in group.terms.items()}, group.latents)
     group.row = torch.vmap(one)(group.terms, _own(group, code))
 
 

@@ -1,7 +1,7 @@
 """The portable engine of a fleet: PyTorch's own layers, mapped over the model axis. Runs wherever PyTorch does."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch.func import functional_call
@@ -21,6 +21,7 @@ class Portable:
 
     template: VAE
     layout: Layout
+    leaves: dict[tuple[int, tuple[int, ...]], dict[str, Tensor]] = field(default_factory=dict)
     name: str = "portable"
     reads_stored: bool = False
 
@@ -33,7 +34,7 @@ class Portable:
         judge: Judge,
     ) -> tuple[Float[Tensor, "model size"], Codes]:
         """The gradient of every model's loss, and the codes it was computed from."""
-        leaves = {name: view.detach().requires_grad_() for name, view in self.layout.views(weights).items()}
+        leaves = self._leaves_of(weights)
         *fields, reconstructions = torch.vmap(self._forward)(leaves, examples, noise)
         codes = Codes(*fields)
         # models do not meet, so the gradient of the summed loss is every model's own
@@ -49,6 +50,15 @@ class Portable:
     ) -> Codes:
         """The codes of some models (rows of the stack) for a batch each."""
         return Codes(*torch.vmap(self._code)(self.layout.views(weights), examples, noise))
+
+    def _leaves_of(self, weights: Tensor) -> dict[str, Tensor]:
+        """Views by which gradients are taken, made once: updates in place show through them."""
+        key = (weights.data_ptr(), tuple(weights.shape))
+        if key not in self.leaves:
+            views = self.layout.views(weights).items()
+            self.leaves.clear()
+            self.leaves[key] = {name: view.detach().requires_grad_() for name, view in views}
+        return self.leaves[key]
 
     def weights(self, parameters: Float[Tensor, "model size"]) -> Float[Tensor, "model size"]:
         """What this engine reads: the parameters themselves."""

@@ -1,5 +1,6 @@
 """Steps of a fleet without host work: on a GPU the whole step is one CUDA graph, elsewhere it is a plain call."""
 
+import contextlib
 from collections.abc import Callable
 
 import torch
@@ -53,7 +54,8 @@ class Stepper:
             self.drawn = fresh
 
     def _advance(self, draws: dict[str, Tensor], record: bool) -> None:
-        with self.device:  # constants that an objective makes must be made on the device, not copied there
+        # constants that an objective makes must be made on a GPU, not copied there; on a CPU this only costs time
+        with self.device if self.device.type == "cuda" else contextlib.nullcontext():
             advance(self.fleet, self.source, draws, record=record)
 
     def _advance_placed(self, record: bool) -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
 import torch
@@ -21,12 +22,12 @@ class Layout:
     orders: tuple[Order, ...]
     align: int = 1
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Values each parameter takes, its padding included."""
         return tuple(-(-math.prod(shape) // self.align) * self.align for shape in self.shapes)
 
-    @property
+    @cached_property
     def offsets(self) -> dict[str, int]:
         """Where each parameter begins."""
         return dict(zip(self.names, accumulate(self.sizes, initial=0)))
