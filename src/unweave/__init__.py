@@ -11,7 +11,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 PLACES = {
-    "api": ("load", "train", "world", "worlds"),
+    "api": ("load", "world", "worlds"),
+    "": ("train",),
     "evaluate.measure": ("Yardstick", "measure"),
     "evaluate.scorer": ("Scorer",),
     "train.experiment": ("Experiment", "Plan"),
@@ -26,7 +27,8 @@ PLACES = {
         "AE", "VAE", "AnnealedVAE", "BetaTCVAE", "BetaVAE", "BetaVAEFull", "DIPVAEI", "DIPVAEII", "FactorVAE",
     ),
 }  # fmt: skip
-"""Where every public name lives; it is imported when it is first used, so that ``import unweave`` stays light."""
+"""Where every public name lives; it is imported when it is first used, so that ``import unweave`` stays light. What
+stands under no module is a subpackage that can be called."""
 
 WHERE = {name: place for place, names in PLACES.items() for name in names}
 __all__ = sorted(WHERE)  # noqa: PLE0605
@@ -35,6 +37,8 @@ __all__ = sorted(WHERE)  # noqa: PLE0605
 def __getattr__(name: str) -> Any:
     if name not in WHERE:
         raise AttributeError(f"module 'unweave' has no attribute {name!r}")
+    if not WHERE[name]:
+        return importlib.import_module(f"unweave.{name}")
     return getattr(importlib.import_module(f"unweave.{WHERE[name]}"), name)
 
 

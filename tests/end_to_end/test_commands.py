@@ -176,6 +176,7 @@ def test_a_notebook_in_ten_lines(tmp_path, monkeypatch):
     data = uw.world("micro")
     small = {"network": uw.Conv((4, 4), (4, 4), 8), "latents": 3, "steps": 3, "plan": uw.Plan(threads=1)}
     run = uw.train("micro", objective=uw.BetaVAE(6), quiet=True, **small)
+    assert uw.train("micro", objective=uw.BetaVAE(6), quiet=True, **small).path == run.path
     code = run.encode(run.images(20))
     assert len(uw.variable_types(code.mean, code.variance)) == 3
     assert run.decode(code.mean).shape == (20, 1, 32, 32)

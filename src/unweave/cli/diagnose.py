@@ -38,7 +38,7 @@ def run(argv: Sequence[str]) -> None:
     parser.add_argument("--examples", type=int, default=2048, metavar="N", help="examples of a run to encode (2048)")
     parser.add_argument("--jacobians", type=int, default=256, metavar="N", help="examples to differentiate at (256)")
     parser.add_argument("--factors", type=int, metavar="N", help="how many factors the data have, where you know it")
-    parser.add_argument("--accuracy", action="store_true", help="fit linear models to each combination of types, too")
+    parser.add_argument("--accuracy", action="store_true", help="fit linear models to every combination of types; slow")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="which examples and which noise (0)")
     parser.add_argument("--page", metavar="FILE", help="where the page goes (RUN/diagnosis.html; none for a file)")
     parser.add_argument("--json", action="store_true", help="print as JSON")

@@ -266,6 +266,8 @@ def _advance_discriminator(
 
 @torch.no_grad()
 def _keep_failed(group: Group, now: Bool[Tensor, "model"]) -> None:
+    if now.device.type == "cpu" and not bool(now.any()):
+        return
     terms = torch.stack(list(group.terms.values()), dim=1)[:, :MOST_TERMS]
     kept = group.failed_terms[:, : terms.shape[1]]
     kept.copy_(torch.where(now[:, None], terms, kept))

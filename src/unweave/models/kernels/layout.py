@@ -55,7 +55,7 @@ class Layout:
         parts = []
         for name, order, size in zip(self.names, self.orders, self.sizes):
             stacked = tensors[name]
-            moved = stacked.permute(0, *(axis + 1 for axis in order)) if len(order) > 1 else stacked
+            moved = stacked if order == tuple(range(len(order))) else stacked.permute(0, *(axis + 1 for axis in order))
             part = moved.reshape(stacked.shape[0], -1)
             spare = size - part.shape[1]
             parts.append(torch.nn.functional.pad(part, (0, spare)) if spare else part)
