@@ -9,8 +9,13 @@ from jaxtyping import install_import_hook
 
 install_import_hook("unweave", "beartype.beartype")
 
+import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
+
+# no example is late on a shared machine, and the same ones come every time
+hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("steady")
 
 SHARED = Path(__file__).parents[2] / "shared"
 

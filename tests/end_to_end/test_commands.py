@@ -111,7 +111,7 @@ def test_demo_in_small(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ("trian micro", "unknown command 'trian'. Did you mean train?"),
+        ("trian micro", "unknown command 'trian'. Did you mean train"),
         ("train", "say what to learn from: unweave train WORLD"),
         ("train mirco", "unknown world 'mirco'. Did you mean micro?"),
         ("train micro --objective beta-vea", "unknown objective 'beta_vea'. Did you mean"),

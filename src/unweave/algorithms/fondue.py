@@ -14,7 +14,7 @@ from typing import Literal
 from unweave.algorithms.search import Found, bisection, doubling
 from unweave.config import unknown
 from unweave.metrics.dimension.mle import NEIGHBOURS, mle
-from unweave.metrics.information.renyi import renyi, renyi_entropy
+from unweave.metrics.entropy.renyi import renyi, renyi_entropy
 from unweave.metrics.polarised.traces import traces
 from unweave.shapes import Float, Tensor
 

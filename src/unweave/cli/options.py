@@ -163,13 +163,13 @@ def _shown(default: Any) -> str:
 def _read_union(kinds: tuple[Any, ...], text: str, place: str) -> Any:
     if type(None) in kinds and text.lower() == "none":
         return None
-    simple = [kind for kind in kinds if kind in WORDS or typing.get_origin(kind)]
-    for kind in simple[:-1]:
+    errors = []
+    for kind in (kind for kind in kinds if kind in WORDS or typing.get_origin(kind)):
         try:
             return read(kind, text, place)
-        except ValueError:
-            continue
-    return read(simple[-1], text, place)
+        except ValueError as error:
+            errors.append(error)
+    raise errors[0]
 
 
 def _named(plain: Any) -> str | None:

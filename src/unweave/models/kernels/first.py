@@ -41,7 +41,7 @@ def first_forward(
     """The first convolution with bias and rectifier, from stored examples."""
     shape = (*examples.shape[:2], join.height, join.width, join.n_small)
     out = torch.empty(shape, dtype=dtype, device=examples.device)
-    n_batch, chosen = examples.shape[1], _tiles("first", dtype)
+    n_batch, chosen = examples.shape[1], _tiles("first", dtype, frame.channels)
     n_pixels = n_batch * join.height * join.width
     tiles = triton.cdiv(n_pixels, chosen.rows)
     _first_forward[(len(examples) * tiles,)](
@@ -58,7 +58,7 @@ def first_backward(
 ) -> None:  # fmt: skip
     """The first convolution's gradients from the slope by the second's output; ``image`` lies between the two."""
     n_models, n_batch = examples.shape[:2]
-    parts, chosen = triton.cdiv(n_batch, IMAGES_AT_ONCE), _tiles("inward", image.dtype)
+    parts, chosen = triton.cdiv(n_batch, IMAGES_AT_ONCE), _tiles("inward", image.dtype, frame.channels)
     size, taps = taps_padded(first), first.kernel**2 * frame.channels
     shares = gradients.new_empty(n_models, parts, size + 1, first.n_small)
     _first_backward[(n_models * parts,)](
@@ -72,7 +72,9 @@ def first_backward(
     add_up(shares[:, :, size], gradients[:, first.bias_at : first.bias_at + first.n_small])
 
 
-def _tiles(name: str, dtype: torch.dtype) -> Tiles:
+def _tiles(name: str, dtype: torch.dtype, channels: int) -> Tiles:
+    if channels > 1:  # four times the taps: fewer rows, or registers run out
+        return Tiles(64, 0, 4, 1)
     return TUNED[name] if dtype == torch.bfloat16 else Tiles(128, 0, 4, 1)
 
 

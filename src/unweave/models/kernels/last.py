@@ -38,7 +38,7 @@ def last_forward(
     pixels = torch.empty(shape, dtype=small.dtype if fused else torch.float32, device=small.device)
     loss = torch.empty(n_models, n_batch, dtype=torch.float32, device=small.device)
     sums = torch.empty(n_models, n_batch, 16, dtype=torch.float32, device=small.device)
-    chosen = _tiles("loss", small.dtype)
+    chosen = _tiles("loss", small.dtype, frame.channels)
     sizes = (join.height, join.width, frame.channels, join.n_small)
     framed = (frame.packing, frame.height, frame.width, frame.top, frame.left)
     rows = min(chosen.rows, triton.next_power_of_2(join.height * join.width))
@@ -66,7 +66,7 @@ def last_backward(
     ``scale`` multiplies the pixels of every example; ``bias_gradient`` [model, small] takes the result's sum.
     """
     n_models, n_batch = small.shape[:2]
-    parts, chosen = triton.cdiv(n_batch, IMAGES_AT_ONCE), _tiles("last", small.dtype)
+    parts, chosen = triton.cdiv(n_batch, IMAGES_AT_ONCE), _tiles("last", small.dtype, channels)
     size, taps = taps_padded(join), 16 * channels
     slope = torch.empty_like(small)
     shares = gradients.new_empty(n_models, parts, size + 1, join.n_small)
@@ -81,7 +81,9 @@ def last_backward(
     return slope
 
 
-def _tiles(name: str, dtype: torch.dtype) -> Tiles:
+def _tiles(name: str, dtype: torch.dtype, channels: int) -> Tiles:
+    if channels > 1:  # four times the taps: fewer rows, or registers run out
+        return Tiles(64, 0, 4, 1)
     return TUNED[name] if dtype == torch.bfloat16 else Tiles(128, 0, 4, 2 if name == "last" else 1)
 
 

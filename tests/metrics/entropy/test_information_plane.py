@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.metrics.information.renyi import renyi, renyi_entropy, silverman
-from unweave.metrics.information.spi import spi
+from unweave.metrics.entropy.renyi import renyi, renyi_entropy, silverman
+from unweave.metrics.entropy.spi import spi
 
 CODES = np.random.default_rng(0).normal(size=(40, 3))
 OTHER = np.random.default_rng(1).normal(size=(40, 2))
