@@ -20,8 +20,8 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
 
     table = Table(title=escape(title), title_justify="left", caption=escape(note) or None, caption_justify="left")
     numeric = [all(not isinstance(row[i], str) for row in rows) for i in range(len(columns))]
-    for name, right in zip(columns, numeric):
-        table.add_column(escape(name), justify="right" if right else "left", overflow="fold")
+    for place, (name, right) in enumerate(zip(columns, numeric)):
+        table.add_column(escape(name), justify="right" if right else "left", overflow="fold", no_wrap=place == 0)
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
     Console().print(table)

@@ -45,11 +45,11 @@ def described(name: str) -> World:
 
 def _list(cards: dict[str, Card]) -> None:
     rows = [
-        (name, _factors(card), _size(card), "×".join(map(str, card.shape)) or "any", "yes" if card.on_disk else "no")
+        (name, _factors(card), _size(card), _shape(card), "yes" if card.on_disk else "no", _way(name))
         for name, card in cards.items()
     ]
-    print_table("worlds", ("name", "factors", "examples", "shape", "on disk"), rows)
-    say("More about one: unweave worlds NAME        Fetch one: unweave worlds get NAME")
+    print_table("worlds", ("name", "factors", "examples", "shape", "on disk", "source"), rows)
+    say("get: unweave worlds get NAME fetches it        More about one: unweave worlds NAME")
 
 
 def _describe(name: str, card: Card) -> None:
@@ -76,6 +76,18 @@ def _get(name: str) -> None:
 
 def _factors(card: Card) -> str:
     return ", ".join(f"{f.name} {f.size}" for f in card.space.factors) if card.space else "–"
+
+
+def _shape(card: Card) -> str:
+    return "×".join(map(str, card.shape)) if all(card.shape) else "any"
+
+
+def _way(name: str) -> str:
+    world = described(name)
+    if not world.files():
+        return "yours" if name == "images" else "built in"
+    fetched = "by hand" if any(published.by_hand for published in world.files()) else "get"
+    return f"built in, or {fetched}" if name == "dsprites" else fetched
 
 
 def _size(card: Card) -> str:

@@ -1,6 +1,7 @@
 """Which engine trains a fleet: GPU kernels where they run and fit, the portable one everywhere else."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -76,9 +77,23 @@ def choose_engine(members: Members, shape: tuple[int, ...], say: Callable[[str],
     try:
         from unweave.models.kernels.conv_stack import conv_stack
 
-        return conv_stack(template, precision)
+        engine = conv_stack(template, precision)
+        _try(engine, first, members.latents, shape)
+        return engine
     except Exception as error:  # a Triton that is missing, too old, or fails to compile must never stop a training
         say(
             f"training without GPU kernels ({type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''})"
         )
         return portable(template)
+
+
+def _try(engine: Any, experiment: Experiment, latents: int, shape: tuple[int, ...]) -> None:
+    """One step on nothing: kernels are compiled here, where a failure can still be answered."""
+    with torch.device(experiment.plan.device):
+        parameters = torch.zeros(ALIKE, engine.layout.size)
+        examples = torch.zeros(ALIKE, experiment.batch_size, *shape)
+        noise = torch.zeros(ALIKE, experiment.batch_size, latents)
+        weights = engine.weights(parameters)
+        engine.gradients(parameters, weights, examples, noise, lambda codes, losses: losses.sum() + codes.kl.sum())
+    torch.cuda.synchronize()
+    engine.rows.clear()
