@@ -220,6 +220,20 @@ def test_factor_vae_shuffles_every_latent_by_itself():
     assert torch.equal(seen[1][:, 1], codes[:, 1])
 
 
+def test_factor_vae_by_loops():
+    code = random_code()
+    weight = torch.randn(4, 2, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    odds = []
+    for row in code.sampled:
+        first, second = (math.exp(float(row @ column)) for column in weight.T)
+        share = first / (first + second)
+        odds.append(math.log(share / (1 - share)))
+    terms = FactorVAE(7.0).terms(code, Context(discriminator=lambda codes: codes @ weight))
+    assert terms["total_correlation"].item() == pytest.approx(sum(odds) / len(odds), rel=1e-9)
+    expected = float(code.kl.sum(-1).mean()) + 7.0 * sum(odds) / len(odds)
+    assert terms["regulariser"].item() == pytest.approx(expected, rel=1e-9)
+
+
 def test_study_protocol_counts_a_step_twice():
     assert FactorVAE(protocol="study").iterations(300_000) == 150_000
     assert FactorVAE().iterations(300_000) == 300_000

@@ -279,3 +279,17 @@ def test_bad_settings(changes, message):
 
 def test_a_whole_number_and_a_float_are_one_experiment():
     assert replace(TINY, objective=BetaVAE(6)).resolve().id == replace(TINY, objective=BetaVAE(6.0)).resolve().id
+
+
+def test_the_discriminator_never_teaches_the_model(data, tmp_path):
+    """With γ = 0 the discriminator trains beside the model, and the model must not notice."""
+    from unweave.models.objectives.beta_vae import VAE
+
+    alone = Run(train(replace(TINY, objective=VAE()), tmp_path / "alone", data=data))
+    beside = Run(train(replace(TINY, objective=FactorVAE(0.0, width=8, depth=2)), tmp_path / "beside", data=data))
+    for name, weight in alone.model.state_dict().items():
+        torch.testing.assert_close(beside.model.state_dict()[name], weight, rtol=0, atol=1e-7)
+    losses = beside.history.column("discriminator")
+    assert losses[0] != losses[-1]
+    taught = Run(train(replace(TINY, objective=FactorVAE(50.0, width=8, depth=2)), tmp_path / "taught", data=data))
+    assert not torch.equal(taught.model.encoder.trunk.dense.weight, alone.model.encoder.trunk.dense.weight)

@@ -13,6 +13,7 @@ from unweave.cli.download import shown
 from unweave.cli.options import add_component, add_fields, collect, parse
 from unweave.data import Data, World
 from unweave.train.experiment import TABLES, Experiment, experiment_from, experiment_to
+from unweave.train.folder import RunFolder
 from unweave.train.loop import Manner
 from unweave.train.loop import train as train_experiment
 from unweave.train.progress import progress
@@ -65,6 +66,7 @@ def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
     """Train with progress, trackers and a clean stop on Ctrl-C."""
     resolved = experiment.resolve()
     folder = Path(given.get("folder") or Path("runs") / resolved.id)
+    data = None if RunFolder(folder).has("model.safetensors") else _loaded(resolved, given["quiet"])
     with contextlib.ExitStack() as stack:
         watchers = []
         if not given["quiet"]:
@@ -75,7 +77,7 @@ def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
             watchers.append(stack.enter_context(tensorboard(folder)))
         stop = stack.enter_context(stopping())
         how = Manner(tuple(watchers), given["save_every"], stop)
-        return train_experiment(resolved, folder, data=_loaded(resolved, given["quiet"]), how=how)
+        return train_experiment(resolved, folder, data=data, how=how)
 
 
 def _loaded(experiment: Experiment, quiet: bool) -> Data:
