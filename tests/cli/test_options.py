@@ -80,3 +80,22 @@ def test_a_component_of_ones_own(monkeypatch, tmp_path):
     plain = json.loads(json.dumps(experiment_to(found)))
     assert plain["objective"] == {"name": "own_objective:Mine", "weight": 3.0}
     assert experiment_from(plain) == found
+
+
+def test_lists_make_a_grid():
+    from unweave.cli.options import grid, numbers
+
+    values = {"world": "micro", "seed": numbers("0:3"), "objective": "beta_vae", "objective.beta": "1,4"}
+    values |= {"network.channels": "8,8", "network.kernels": "4,4"}
+    found = [experiment_from(collect(one, Experiment, TABLES, {})) for one in grid(values, Experiment, TABLES, {})]
+    assert [(e.seed, e.objective.beta) for e in found] == [(s, b) for s in range(3) for b in (1.0, 4.0)]
+    assert {e.network.channels for e in found} == {(8, 8)}
+    assert len(grid({"world": "micro", "snapshots": "1,2"}, Experiment, TABLES, {})) == 1
+
+
+@pytest.mark.parametrize("text", ["3:1", "a:b", "1:", ":4"])
+def test_bad_ranges(text):
+    from unweave.cli.options import numbers
+
+    with pytest.raises(ValueError, match="a range is FIRST:END"):
+        numbers(text)

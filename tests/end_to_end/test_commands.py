@@ -80,6 +80,19 @@ def test_print_config_can_be_trained_from(tmp_path, monkeypatch, capsys):
     assert json.loads((tmp_path / folder / "config.json").read_text())["seed"] == 4
 
 
+def test_many_models_at_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    small = "train micro --steps 3 --latents 2 --batch-size 4 --network mlp --network.encoder-widths 8".split()
+    small += "--network.decoder-widths 8 --plan.threads 1 --quiet --json --seeds 0:2 --objective.beta 1,2".split()
+    assert main(small) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [run["state"] for run in told] == ["done"] * 4
+    configs = [json.loads((tmp_path / run["folder"] / "config.json").read_text()) for run in told]
+    found = sorted((config["seed"], config["objective"]["beta"]) for config in configs)
+    assert found == [(0, 1.0), (0, 2.0), (1, 1.0), (1, 2.0)]
+    assert main(small) == 0
+
+
 def test_tensorboard(tmp_path, monkeypatch, capsys):
     pytest.importorskip("tensorboard")
     monkeypatch.chdir(tmp_path)

@@ -5,6 +5,7 @@
 
 import argparse
 import dataclasses
+import itertools
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -86,6 +87,28 @@ def collect(values: Mapping[str, Any], cls: type, tables: Tables, base: Mapping[
             plain[head] = _opened(plain.get(head), cls, head)
             plain[head][tail] = read(_inner(kinds[head], plain[head], tables, tail), values[place], place)
     return plain
+
+
+def grid(values: Mapping[str, Any], cls: type, tables: Tables, base: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every combination of options that are given as lists, ``1,2,4``, where their field takes one number."""
+    single = {place: text for place, text in values.items() if not (isinstance(text, str) and "," in text)}
+    plain = collect(single, cls, tables, base)
+    lists = {
+        place: text.split(",")
+        for place, text in values.items()
+        if place not in single and place.split(".")[0] in hints(cls) and _takes_one(place, cls, tables, plain)
+    }
+    return [dict(values) | dict(zip(lists, chosen)) for chosen in itertools.product(*lists.values())]
+
+
+def numbers(text: str) -> str:
+    """``0:3`` as ``0,1,2``; lists stay as they are."""
+    first, colon, last = text.partition(":")
+    if not colon:
+        return text
+    if not (first.isdigit() and last.isdigit() and int(first) < int(last)):
+        raise ValueError(f"a range is FIRST:END with FIRST below END, as in 0:50, not {text!r}")
+    return ",".join(map(str, range(int(first), int(last))))
 
 
 def read(kind: Any, text: str, place: str) -> Any:
@@ -170,6 +193,15 @@ def _read_union(kinds: tuple[Any, ...], text: str, place: str) -> Any:
         except ValueError as error:
             errors.append(error)
     raise errors[0]
+
+
+def _takes_one(place: str, cls: type, tables: Tables, plain: Mapping[str, Any]) -> bool:
+    head, _, tail = place.partition(".")
+    kind = hints(cls)[head]
+    if tail:
+        kind = _inner(kind, _opened(plain.get(head), cls, head), tables, tail)
+    options = typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
+    return int in options or float in options
 
 
 def _named(plain: Any) -> str | None:

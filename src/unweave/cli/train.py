@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from unweave.cli.console import print_json, say
+from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
-from unweave.cli.options import add_component, add_fields, collect, parse
+from unweave.cli.options import add_component, add_fields, collect, grid, numbers, parse
 from unweave.data import Data, World
 from unweave.train.experiment import TABLES, Experiment, experiment_from, experiment_to
 from unweave.train.folder import RunFolder
@@ -23,6 +23,7 @@ EXAMPLES = """examples:
   unweave train micro --objective beta_vae --objective.beta 6 --latents 6 --steps 2000 --optimiser.learning-rate 2e-3
   unweave train dsprites --objective factor_vae --network conv_2x2 --seed 3
   unweave train images --world.path photos/ --world.size 64 --steps 20000
+  unweave train micro --seeds 0:10 --objective.beta 1,2,4      thirty models, side by side or in one fleet
   unweave train --config runs/x/config.json --seed 1
 
 The same command again goes on where it stopped, or returns at once."""
@@ -37,11 +38,20 @@ def run(argv: Sequence[str]) -> None:
     if world is None and "world" not in base:
         raise ValueError("say what to learn from: unweave train WORLD; `unweave worlds` lists them")
     given |= {"world": world} if world else {}
-    experiment = experiment_from(collect(given, Experiment, TABLES, base))
+    given |= {"seed": numbers(given["seeds"])} if given["seeds"] else {}
+    chosen = [
+        experiment_from(collect(values, Experiment, TABLES, base)) for values in grid(given, Experiment, TABLES, base)
+    ]
     if given["print_config"]:
-        print_json(experiment_to(experiment.resolve()))
-        return
-    path = train_watched(experiment, given)
+        configs = [experiment_to(experiment.resolve()) for experiment in chosen]
+        print_json(configs if len(configs) > 1 else configs[0])
+    elif len(chosen) > 1:
+        _tell_all(train_all(chosen, given), given["json"])
+    else:
+        _tell(chosen[0], train_watched(chosen[0], given), given)
+
+
+def _tell(experiment: Experiment, path: Path, given: dict[str, Any]) -> None:
     finished = Run(path)
     if given["json"]:
         print_json(
@@ -49,6 +59,14 @@ def run(argv: Sequence[str]) -> None:
         )
     else:
         say(f"done: {path}\nsee it with: unweave show {path}    or: unweave report {path}")
+
+
+def _tell_all(paths: list[Path], as_json: bool) -> None:
+    states = {str(path): Run(path).state for path in paths}
+    if as_json:
+        print_json([{"folder": folder, "state": state} for folder, state in states.items()])
+    else:
+        print_table(f"{len(states)} models", ("folder", "state"), list(states.items()))
 
 
 def add_running_options(parser: argparse.ArgumentParser) -> None:
@@ -78,6 +96,17 @@ def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
         stop = stack.enter_context(stopping())
         how = Manner(tuple(watchers), given["save_every"], stop)
         return train_experiment(resolved, folder, data=data, how=how)
+
+
+def train_all(experiments: list[Experiment], given: dict[str, Any]) -> list[Path]:
+    """Train many models together, in one fleet on a GPU and side by side on a CPU."""
+    from unweave.train.fleet_run import train_fleet
+
+    with contextlib.ExitStack() as stack:
+        data = _loaded(experiments[0].resolve(), given["quiet"])
+        watchers = () if given["quiet"] else (stack.enter_context(progress(f"{len(experiments)} models")),)
+        how = Manner(watchers, given["save_every"], stack.enter_context(stopping()))
+        return train_fleet(experiments, given["folder"] or "runs", data=data, how=how)
 
 
 def _loaded(experiment: Experiment, quiet: bool) -> Data:
@@ -117,6 +146,7 @@ def _parser(argv: Sequence[str], world: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--folder", help="where to keep the run (default: runs/ and its id)")
     parser.add_argument("--config", metavar="FILE", help="start from the config.json of another run")
+    parser.add_argument("--seeds", metavar="FIRST:END", help="several models: seeds 0:50, or 0,3,7")
     parser.add_argument("--print-config", action="store_true", help="print the whole config and stop")
     add_running_options(parser)
     if world is not None:
