@@ -94,8 +94,7 @@ def chart(figure: "matplotlib.figure.Figure", name: str, alt: str, caption: Any 
         rest = rest.replace(colour, variable)
     # a quarter over its own size at most: beyond that text looks coarse beside the page's
     width = figure.get_size_inches()[0] * 96 * 1.25
-    size = f' style="max-width:{width:.0f}px"' if wide else ""
-    opening = f'<svg viewBox="{box[1]}" role="img" aria-label="{text(alt)}"{size}'
+    opening = f'<svg viewBox="{box[1]}" role="img" aria-label="{text(alt)}" style="max-width:{width:.0f}px"'
     return _captioned(Html(f"{opening}>{rest}"), caption, wide)
 
 
