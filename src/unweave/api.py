@@ -1,14 +1,11 @@
-"""The short way in, for notebooks: load a world, train, and open a run."""
+"""The short way in, for notebooks: load a world, and open a run (to train one: `unweave.train.notebook`)."""
 
 from pathlib import Path
 from typing import Any
 
 from unweave.config import from_plain
 from unweave.data import WORLDS, Data, World
-from unweave.train.experiment import TABLES, experiment_from
-from unweave.train.loop import Manner
-from unweave.train.loop import train as train_experiment
-from unweave.train.progress import progress
+from unweave.train.experiment import TABLES
 from unweave.train.run import Run
 
 
@@ -21,21 +18,6 @@ def world(name: str, **options: Any) -> Data:
 def worlds() -> list[str]:
     """The names of all worlds."""
     return list(WORLDS)
-
-
-def train(
-    world: str | World | dict[str, Any], folder: str | Path | None = None, *, quiet: bool = False, **settings: Any
-) -> Run:
-    """Train one model and return its run. The same call again resumes it, or returns at once.
-
-    Settings are the fields of :class:`Experiment`, as objects (``objective=uw.BetaVAE(6)``), as names
-    (``network="mlp"``) or as in ``config.json``.
-    """
-    experiment = experiment_from({"world": world} | settings)
-    if quiet:
-        return Run(train_experiment(experiment, folder))
-    with progress(f"{experiment.objective.name} on {experiment.world.name}") as watch:
-        return Run(train_experiment(experiment, folder, how=Manner((watch,))))
 
 
 def load(folder: str | Path) -> Run:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.api import train
 from unweave.evaluate.encode import BATCH_SIZE, encode, factor_names, known_factors
 from unweave.evaluate.evaluation import evaluate
 from unweave.metrics import mcc, mig
+from unweave.train.notebook import train
 from unweave.train.run import Run
 
 QUICK = {"factor_vae": {"n_train": 200, "n_test": 100, "batch_size": 8}}

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 
-from unweave.api import train
 from unweave.evaluate.activations import activations
 from unweave.evaluate.similarity import compact, compare_runs
 from unweave.metrics.similarity.cka import cka
@@ -15,6 +14,7 @@ from unweave.metrics.similarity.svcca import svcca
 from unweave.models.networks import MLP, Conv
 from unweave.models.objectives import AE, BetaVAE
 from unweave.train.experiment import Plan
+from unweave.train.notebook import train
 from unweave.train.run import Run
 
 QUICK: dict[str, Any] = {"n": 40, "n_permutations": 9}

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from unweave.api import train
 from unweave.evaluate.describe import describe
 from unweave.evaluate.traversal import by_deviation, eigenfaces, plane, strips
 from unweave.models.networks import Conv
 from unweave.train.experiment import Plan
+from unweave.train.notebook import train
 from unweave.train.run import Run
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -155,9 +155,6 @@ class Published:
     checksum: str = ""
     n_bytes: int | None = None
     by_hand: bool = False
-
-
-Presence = Literal["present", "absent"]
 
 
 def place_of(world: str, published: Published) -> Path:

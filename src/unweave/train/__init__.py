@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 class _TrainModule(ModuleType):
     def __call__(self, *arguments: Any, **settings: Any) -> "Run":
-        """See :func:`unweave.api.train`."""
-        from unweave.api import train
+        """See :func:`unweave.train.notebook.train`."""
+        from unweave.train.notebook import train
 
         return train(*arguments, **settings)
 

@@ -51,7 +51,7 @@ class Plan:
             raise ValueError(f"plan.device is {self.device!r}, but PyTorch sees no CUDA device here; use cpu or auto")
         if self.threads < 0:
             raise ValueError(f"plan.threads must be 0 or more, not {self.threads}")
-        return Plan(device, self.threads or _usable_cores())
+        return Plan(device, self.threads or min(torch.get_num_threads(), usable_cores()))
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,6 @@ def experiment_to(experiment: Experiment) -> Any:
     return to_plain(experiment)
 
 
-def _usable_cores() -> int:
-    try:
-        return min(torch.get_num_threads(), len(os.sched_getaffinity(0)))
-    except AttributeError:  # not on Linux
-        return torch.get_num_threads()
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

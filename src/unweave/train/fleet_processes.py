@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from unweave.data.world import Data
-from unweave.train.experiment import Experiment
+from unweave.train.experiment import Experiment, usable_cores
 
 _HELD: dict[str, Data] = {}
 
@@ -57,11 +57,6 @@ def train_side_by_side(
                 stop_file.touch()
     stop_file.unlink(missing_ok=True)
     return failures
-
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _prepare(data: Data) -> None:

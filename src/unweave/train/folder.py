@@ -60,6 +60,8 @@ class RunFolder:
 
     def remove(self, *names: str) -> None:
         """Take files off the list, then delete them."""
+        if not names:
+            return
         self._list(dict.fromkeys(names))
         for name in names:
             (self.path / name).unlink(missing_ok=True)
