@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("--objective", default="beta_vae")
     parser.add_argument("--network", default="conv")
     parser.add_argument("--channels", type=int, default=1)
+    parser.add_argument("--precision", default="auto")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ways", nargs="+", default=None, help="eager, graph, fleet")
     given = parser.parse_args()
@@ -49,13 +50,13 @@ def main() -> None:
         OBJECTIVES[given.objective](),
         NETWORKS[given.network](),
         steps=1_000_000,
-        plan=Plan(given.device, given.threads),
+        plan=Plan(given.device, given.threads, given.precision),
     )
     data = examples(given.channels).to(given.device)
     table = compare(base, data, given)
     print(json.dumps(table))
     if "OUT" in os.environ:
-        name = f"fleet-{given.objective}-{given.network}-{given.channels}.json"
+        name = f"fleet-{given.objective}-{given.network}-{given.channels}-{given.precision}.json"
         Path(os.environ["OUT"], name).write_text(json.dumps(table, indent=1))
 
 
@@ -127,7 +128,7 @@ def graphed(base: Experiment, data: Data) -> Run:
 def fleet(base: Experiment, data: Data, n: int) -> Run:
     """n seeds in lockstep, with a row of history every 50 steps."""
     members = arrange([replace(base, seed=seed) for seed in range(n)], least=least_group(base))
-    stack = new_fleet(members, choose_engine(members, data.shape, print), len(data), data.shape)
+    stack = new_fleet(members, choose_engine(members, data, print), len(data), data.shape)
     stepper, done = Stepper(stack, source_of(members, data), print), [0]
 
     def run(count: int) -> int:

@@ -37,6 +37,8 @@ def main() -> None:
     parser.add_argument("--models", type=int, nargs="+", default=[64, 128, 256])
     parser.add_argument("--skip", nargs="*", default=[], help="errors, bits, profile, steps")
     parser.add_argument("--cases", action="store_true", help="also three channels, tf32 and FactorVAE")
+    parser.add_argument("--channels", type=int, default=1, help="of the profile")
+    parser.add_argument("--objective", default="beta_vae", help="of the profile")
     parser.add_argument("--precisions", nargs="+", default=["bf16", "tf32", "fp32"])
     chosen = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = True
@@ -44,7 +46,7 @@ def main() -> None:
     parts: dict[str, Callable[[], Any]] = {
         "errors": lambda: errors(chosen.precisions),
         "bits": bits,
-        "profile": lambda: profile(chosen.models[-1]),
+        "profile": lambda: profile(chosen.models[-1], chosen.objective, chosen.channels),
         "steps": lambda: steps(chosen.models, chosen.cases),
     }
     for name, part in parts.items():
@@ -245,12 +247,12 @@ def bits() -> dict[str, bool]:
     return found
 
 
-def profile(n: int) -> dict[str, float]:
+def profile(n: int, objective: str = "beta_vae", channels: int = 1) -> dict[str, float]:
     """µs per model and step of every kernel."""
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as profiler
 
-    fleet, source = fleet_of(experiments(n), examples(), "bf16")
+    fleet, source = fleet_of(experiments(n, objective=objective), examples(channels), "bf16")
     stepper = Stepper(fleet, source, print, graph=False)
     for step in range(3):
         stepper(step, record=False)

@@ -1,5 +1,6 @@
 """An experiment: everything that decides what a run becomes. Its hash is the run's id."""
 
+import importlib.util
 import os
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -33,6 +34,8 @@ TABLES: Tables = {
     Optimiser: OPTIMISERS,
 }
 
+PRECISIONS = ("bf16", "tf32", "fp32")
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -40,6 +43,9 @@ class Plan:
 
     device: str = field(default="auto", metadata={"help": "auto, cpu, cuda or cuda:N"})
     threads: int = field(default=0, metadata={"help": "CPU threads; 0 takes what this process may use"})
+    precision: str = field(
+        default="auto", metadata={"help": "auto, bf16, tf32 or fp32 products; sums and weights are fp32 always"}
+    )
 
     def resolve(self) -> "Plan":
         """The plan with every automatic choice made for this machine."""
@@ -51,7 +57,17 @@ class Plan:
             raise ValueError(f"plan.device is {self.device!r}, but PyTorch sees no CUDA device here; use cpu or auto")
         if self.threads < 0:
             raise ValueError(f"plan.threads must be 0 or more, not {self.threads}")
-        return Plan(device, self.threads or min(torch.get_num_threads(), usable_cores()))
+        return Plan(device, self.threads or min(torch.get_num_threads(), usable_cores()), self._precision(kind))
+
+    def _precision(self, kind: str) -> str:
+        if self.precision not in ("auto", *PRECISIONS):
+            raise ValueError(f"plan.precision must be auto, {', '.join(PRECISIONS)}, not {self.precision!r}")
+        if self.precision != "auto":
+            if kind == "cpu" and self.precision != "fp32":
+                raise ValueError(f"plan.precision {self.precision} needs a GPU; on a CPU products are fp32 (or auto)")
+            return self.precision
+        # bf16 is what the GPU kernels are made for; without Triton there are none
+        return "fp32" if kind == "cpu" else "bf16" if importlib.util.find_spec("triton") else "tf32"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from unweave.data.world import Data
 from unweave.models import VAE
 from unweave.models.networks import Conv
 from unweave.train.experiment import Experiment
@@ -12,19 +13,8 @@ from unweave.train.fleet import Engine, template_of
 from unweave.train.fleet_members import ALIKE, Members
 from unweave.train.fleet_portable import portable
 
-PRECISIONS = ("bf16", "tf32", "fp32")
 LEAST_ON_GPU = ALIKE
 """Below this, PyTorch's reductions on a GPU take other routes, with other last bits; smaller groups are filled up."""
-
-
-def precision_of(experiment: Experiment) -> str:
-    """How products are computed on a GPU; sums and master weights are always fp32."""
-    chosen = str(getattr(experiment.plan, "precision", "auto"))
-    if chosen == "auto":
-        return "bf16" if experiment.plan.device.startswith("cuda") else "fp32"
-    if chosen not in PRECISIONS:
-        raise ValueError(f"plan.precision must be auto, {', '.join(PRECISIONS)}, not {chosen!r}")
-    return chosen
 
 
 def side_by_side(experiment: Experiment) -> bool:
@@ -40,7 +30,7 @@ def models_that_fit(experiment: Experiment, shape: tuple[int, ...]) -> int:
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     discriminator = experiment.objective.discriminator(experiment.latents)
     n_others = 0 if discriminator is None else sum(parameter.numel() for parameter in discriminator.parameters())
-    stored = 2 if precision_of(experiment) == "bf16" else 4
+    stored = 2 if experiment.plan.resolve().precision == "bf16" else 4
     # weights, slopes, two moments, a rounded copy; of the discriminator also the copies that its update makes
     state = (16 + stored) * n_parameters + 40 * n_others
     return max(1, int(0.9 * free / (state + 2 * stored * _n_activations(model, experiment.batch_size))))
@@ -66,33 +56,37 @@ def least_group(experiment: Experiment) -> int:
     return LEAST_ON_GPU if experiment.plan.device.startswith("cuda") else 2
 
 
-def choose_engine(members: Members, shape: tuple[int, ...], say: Callable[[str], None]) -> Engine:
+def choose_engine(members: Members, data: Data, say: Callable[[str], None]) -> Engine:
     """The fastest engine that works here; a slower choice is said and explained in one line."""
-    template = template_of(members, shape)
+    template = template_of(members, data.shape)
     first = members.experiments[0]
     if not first.plan.device.startswith("cuda"):
         return portable(template)
-    precision = precision_of(first)
+    precision = first.plan.resolve().precision
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
     try:
         from unweave.models.kernels.conv_stack import conv_stack
 
         engine = conv_stack(template, precision)
-        _try(engine, first, members.latents, shape)
+        _try(engine, first, members.latents, data)
         return engine
+    except torch.cuda.OutOfMemoryError:
+        raise
     except Exception as error:  # a Triton that is missing, too old, or fails to compile must never stop a training
-        say(
-            f"training without GPU kernels ({type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''})"
-        )
+        reason = (str(error).splitlines() or [""])[0]
+        say(f"training without GPU kernels ({type(error).__name__}: {reason})")
         return portable(template)
 
 
-def _try(engine: Any, experiment: Experiment, latents: int, shape: tuple[int, ...]) -> None:
+def _try(engine: Any, experiment: Experiment, latents: int, data: Data) -> None:
     """One step on nothing: kernels are compiled here, where a failure can still be answered."""
+    size = (ALIKE, experiment.batch_size)
     with torch.device(experiment.plan.device):
         parameters = torch.zeros(ALIKE, engine.layout.size)
-        examples = torch.zeros(ALIKE, experiment.batch_size, *shape)
-        noise = torch.zeros(ALIKE, experiment.batch_size, latents)
+        as_stored = engine.reads_stored and data.nuisance is None and data.composition is None
+        places = torch.zeros(size, dtype=torch.int64)
+        examples = data.store[places] if as_stored else torch.zeros(*size, *data.shape)
+        noise = torch.zeros(*size, latents)
         weights = engine.weights(parameters)
         engine.gradients(parameters, weights, examples, noise, lambda codes, losses: losses.sum() + codes.kl.sum())
     torch.cuda.synchronize()

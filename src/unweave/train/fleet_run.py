@@ -129,7 +129,7 @@ def _train(voyage: Voyage, data: Data) -> None:
     voyage.home.write_json("fleet.json", [str(folder.path) for folder in voyage.folders])
     torch.set_num_threads(first.plan.threads)
     members = arrange(voyage.experiments, least=least_group(first))
-    fleet = new_fleet(members, choose_engine(members, data.shape, _say), len(data), data.shape)
+    fleet = new_fleet(members, choose_engine(members, data, _say), len(data), data.shape)
     history = FleetHistory(len(fleet.groups))
     begin = _load(voyage.home, fleet, history)
     stepper = Stepper(fleet, source_of(members, data), _say)

@@ -1,0 +1,29 @@
+"""A measure: what is found out about one finished run, kept in the run's folder and shown as columns of its study."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from unweave.config import fingerprint
+from unweave.train.run import Run
+
+
+@dataclass(frozen=True)
+class Measure(ABC):
+    """A frozen dataclass with a ``name``; calling it with a run gives numbers, lists and dictionaries, ready for JSON.
+
+    It is a pure function of the run and of its own fields. What it gives is written to :attr:`file` in the run's
+    folder and never computed again; nested dictionaries become columns ``name.key.key`` of the study's table.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def __call__(self, run: Run) -> Mapping[str, Any]:
+        """What this measure says of a run."""
+
+    @property
+    def file(self) -> str:
+        """Where it is kept in a run's folder; another setting of the same measure is another file."""
+        return f"measures/{self.name}-{fingerprint(self, 8)}.json"

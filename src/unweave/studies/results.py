@@ -1,0 +1,35 @@
+"""What a study has found so far: a table with one row a finished run, and the runs behind it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from unweave.studies.store import Store
+from unweave.studies.study import Study
+from unweave.train.experiment import Experiment
+from unweave.train.run import Run
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Results:
+    """The finished runs of a study."""
+
+    study: Study
+    store: Store
+    experiments: tuple[Experiment, ...]
+    """Resolved, the follow-ups included, in the order they were asked for."""
+
+    @cached_property
+    def table(self) -> "pl.DataFrame":
+        """One row a finished run in the order of the study: id, config columns (``objective.beta``), measures."""
+        import polars as pl
+
+        table = self.store.table([e.id for e in self.experiments if self.store.folder(e.id).has("model.safetensors")])
+        return table.filter(pl.col("state") == "done")
+
+    def run(self, run_id: str) -> Run:
+        """A run that can be asked: its model, its codes, its history."""
+        return self.store.run(run_id)
