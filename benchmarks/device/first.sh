@@ -3,7 +3,7 @@ export PYTHONPATH=src PYTHONUNBUFFERED=1
 L=$OUT
 python3 -c "import pytest" 2>&1 | tail -1; nvidia-smi --query-gpu=name,driver_version,clocks.sm,memory.used --format=csv,noheader
 t0=$(date +%s)
-OUT= python3 benchmarks/kernels.py --skip errors profile steps > /tmp/bits.log 2>&1 &
+( unset OUT; python3 benchmarks/kernels.py --skip errors profile steps > /tmp/bits.log 2>&1 ) &
 for p in bf16 tf32 fp32; do ( unset OUT; timeout 300 python3 benchmarks/kernels.py --skip bits profile steps --precisions $p > /tmp/err-$p.log 2>&1 ) & done
 warm() { ( unset OUT; timeout 300 python3 benchmarks/fleet.py --ways fleet --models 16 --rounds 1 "$@" > /tmp/warm-$(echo "$@" | tr -d ' -').log 2>&1 ) & }
 warm --channels 3; warm --precision tf32; warm --precision fp32; warm --network conv_2x2; warm --objective factor_vae

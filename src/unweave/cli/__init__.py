@@ -21,6 +21,7 @@ COMMANDS = {
     "diagnose": "which latents a model uses, whether it has collapsed, and what to do",
     "compare": "did runs, seeds or snapshots learn the same thing, layer by layer",
     "traverse": "pictures of what moves when a latent moves",
+    "explore": "see and steer latent spaces in the browser",
     "intrinsic": "in how many dimensions data or codes lie",
 }
 """Every command, the module of the same name in this folder, and what it is for."""

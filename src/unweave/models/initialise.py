@@ -17,6 +17,9 @@ def initialise(module: nn.Module, scheme: Scheme, seed: int, first: int = 0) -> 
     """Fill every weight and bias. Parameter number i draws with step ``first + i``, whatever the others' sizes."""
     fan_in = 1
     for number, (name, parameter) in enumerate(module.named_parameters()):
+        if parameter.is_meta:
+            # a structure without weights: drawing on the meta device takes a second a model
+            continue
         if parameter.dim() > 1:
             fan_in = parameter.shape[1] * parameter[0, 0].numel()
         limit = _limit(name, parameter, scheme, fan_in)

@@ -54,3 +54,37 @@ for (const explorer of document.querySelectorAll("[data-explorer]")) {
   }
   explorer.classList.add("live");
 }
+
+// Words beside the pointer, for points of a figure that carry some.
+const tip = document.createElement("div");
+tip.className = "tip";
+tip.hidden = true;
+document.body.append(tip);
+document.addEventListener("pointerover", (event) => {
+  const point = event.target.closest("[data-tip]");
+  tip.hidden = !point;
+  if (point) tip.textContent = point.dataset.tip;
+});
+document.addEventListener("pointermove", (event) => {
+  if (tip.hidden) return;
+  const left = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8);
+  tip.style.transform = `translate(${Math.max(8, left)}px, ${event.clientY + 18}px)`;
+});
+
+// A click on the head of a table that says so sorts it by that column, a second one the other way round.
+for (const head of document.querySelectorAll("[data-sortable] th")) {
+  const sort = () => {
+    const rows = [...head.closest("table").tBodies[0].rows];
+    const way = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
+    const value = (row) => row.cells[head.cellIndex].textContent.trim().replace("−", "-").replaceAll(",", "");
+    const number = (row) => (value(row) === "" || value(row) === "–" ? Infinity : Number(value(row)));
+    const numeric = rows.every((row) => !Number.isNaN(number(row)));
+    rows.sort((a, b) => way * (numeric ? (number(a) - number(b)) || 0 : value(a).localeCompare(value(b))));
+    for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", way > 0 ? "ascending" : "descending");
+    head.closest("table").tBodies[0].append(...rows);
+  };
+  head.tabIndex = 0;
+  head.addEventListener("click", sort);
+  head.addEventListener("keydown", (event) => (event.key === "Enter" ? sort() : undefined));
+}

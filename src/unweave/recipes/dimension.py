@@ -16,8 +16,9 @@ from unweave.algorithms.search import Visit
 from unweave.config import fingerprint
 from unweave.data.world import Data
 from unweave.plots.dimension import ElbowTable, SearchTable, dimension_page
-from unweave.recipes.dimension_models import TYPES, Curves, Models, Prepare, elbow_curves, intrinsic_dimension
+from unweave.recipes.dimension_models import Curves, Models, Prepare, elbow_curves, intrinsic_dimension
 from unweave.recipes.dimension_search import DimensionSearch, bounds, check_search, steps_of, value_of
+from unweave.studies.measures.fondue import TYPES
 from unweave.train.experiment import Experiment, experiment_to
 from unweave.train.folder import RunFolder
 from unweave.train.loop import Manner

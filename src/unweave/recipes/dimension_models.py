@@ -1,6 +1,6 @@
 """The models of a search for a dimension: ordinary runs, trained when first asked for, judged and kept."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,20 +8,16 @@ from typing import Any
 
 from unweave import rng
 from unweave.algorithms.elbow import Elbow, elbow
-from unweave.algorithms.fondue import CRITERIA, IB_BATCH, METHODS, Batch, Evidence
+from unweave.algorithms.fondue import METHODS
 from unweave.data.world import Data
-from unweave.evaluate.describe import describe
-from unweave.evaluate.downstream import downstream
-from unweave.evaluate.encode import BATCH_SIZE, encode
 from unweave.metrics.dimension.mle import NEIGHBOURS, mle
-from unweave.metrics.polarised.types import Type, variable_types
 from unweave.recipes.dimension_search import DimensionSearch, value_of
+from unweave.studies.measures.elbow import elbow_point
+from unweave.studies.measures.fondue import read_latents
 from unweave.train.experiment import Experiment
 from unweave.train.folder import RunFolder
 from unweave.train.loop import Manner, train
 from unweave.train.run import Run
-
-TYPES: tuple[Type, ...] = ("active", "mixed", "passive")
 
 Prepare = Callable[[str], AbstractContextManager[Manner]]
 """Called with a few words for every model that is about to be trained: who watches it, and when to stop."""
@@ -54,7 +50,7 @@ class Models:
     def judged(self, n: int) -> dict[str, Any]:
         """Reading and types of latents of the n-th model; kept in its folder, for each criterion."""
         criterion = METHODS[self.search.method].criterion
-        return self.kept(n, criterion, lambda run: _judge(run, criterion, self.search.examples))
+        return self.kept(n, criterion, lambda run: read_latents(run, criterion, self.search.examples))
 
     def kept(self, n: int, name: str, make: Callable[[Run], dict[str, Any]]) -> dict[str, Any]:
         """What ``make`` says of the n-th model, made once and then read from its folder."""
@@ -80,38 +76,9 @@ def elbow_curves(models: Models, sizes: tuple[int, ...]) -> Curves:
     chosen = tuple(sorted(set(sizes)))
     if len(chosen) < 3 or chosen[0] < 1:
         raise ValueError(f"elbow curves take three numbers of latents or more, all positive, given {list(sizes)}")
-    points = [models.kept(n, "elbow", lambda run: _point(run, models.search.examples)) for n in chosen]
+    points = [models.kept(n, "elbow", lambda run: elbow_point(run, models.search.examples)) for n in chosen]
     values = {name: tuple(point[name] for point in points) for name in points[0]}
     return Curves(chosen, values, {name: elbow(chosen, heights) for name, heights in values.items()})
-
-
-def _judge(run: Run, criterion: str, n_examples: int) -> dict[str, Any]:
-    code = encode(run, run.rows(n_examples))
-
-    def batches() -> Iterator[Batch]:
-        # by the batches of the encoder, so that a nuisance is the one that was encoded
-        for step, rows in enumerate(code.rows.split(BATCH_SIZE)):
-            images = run.data.examples(rows, step=step).cpu()
-            sampled = code.sampled[step * BATCH_SIZE : step * BATCH_SIZE + len(rows)]
-            for shown, codes in zip(images.split(IB_BATCH), sampled.split(IB_BATCH)):
-                # an entropy depends on the number of examples: none but whole batches, where there is one
-                if len(codes) == min(IB_BATCH, len(code.rows)):
-                    yield codes, shown, run.decode(codes)
-
-    reading = CRITERIA[criterion].read(Evidence(code.mean, code.variance, code.sampled, batches))
-    types = variable_types(code.mean, code.variance)
-    return {"first": reading.first, "second": reading.second} | {kind: types.count(kind) for kind in TYPES}
-
-
-def _point(run: Run, n_examples: int) -> dict[str, float]:
-    point = {"reconstruction loss": describe(run, n=min(n_examples, 2048)).reconstruction}
-    code = encode(run, run.rows(n_examples))
-    if code.factors is None or (code.factors.is_floating_point() and bool((code.factors % 1 != 0).any())):
-        return point
-    # boosted trees on mean codes, every factor a task of its own (Bonheme, 2023, §8.4.1)
-    n_train = max(1, 2 * len(code.mean) // 3)
-    predicted = downstream(code.mean, code.factors.long(), predictor="trees", sizes=(n_train,), seed=0)
-    return point | {"downstream accuracy": predicted.score}
 
 
 def intrinsic_dimension(data: Data, n_examples: int, seed: int, device: str = "cpu") -> float:

@@ -1,51 +1,157 @@
 """What a worker does: train what a pack has unfinished, then measure it. Done twice, it does nothing twice."""
 
 import contextlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import torch
+
+from unweave.config import fingerprint
+from unweave.data.world import Data, World
+from unweave.studies.claims import Holder
+from unweave.studies.failures import file_of, is_full, record, record_of_measure
 from unweave.studies.measures.measure import Measure
+from unweave.studies.pack import Pack
 from unweave.studies.store import Store
 from unweave.train.experiment import Experiment
+from unweave.train.fleet_engine import models_that_fit, side_by_side
 from unweave.train.fleet_run import train_fleet
-from unweave.train.loop import Manner, NotFinite, train
+from unweave.train.folder import RunFolder
+from unweave.train.loop import Interrupted, Manner, train
 
+WAIT = 0.5
+"""Seconds until a run that another process holds is asked for again."""
 
-@dataclass(frozen=True)
-class Pack:
-    """Runs that are trained together, and what is measured of each."""
-
-    experiments: tuple[Experiment, ...]
-    measures: tuple[Measure, ...]
+_HELD: dict[str, Data] = {}
 
 
 def perform(pack: Pack, root: Path | str, how: Manner = Manner()) -> None:
-    """Train and measure everything in a pack that is not there yet."""
-    store = Store(root)
-    if len(pack.experiments) == 1:
-        _train_one(pack.experiments[0], store, how)
-    else:
-        train_fleet(pack.experiments, store.root, how=how)
-    for experiment in pack.experiments:
-        take(pack.measures, experiment.id, store)
+    """Train and measure everything in a pack that is not there yet; what others hold is waited for.
+
+    A run or a measure that fails leaves its reason in the run's folder, and the rest goes on. Only what is no fault of
+    a run is raised: being asked to stop, and a full disk.
+    """
+    store = Store(root).prepare()
+    waiting = list(pack.experiments)
+    with Holder(store.home) as holder:
+        how = replace(how, stop=lambda asked=how.stop: asked() or holder.lost)  # type: ignore[misc]
+        while waiting := [e for e in waiting if not settled(store.folder(e.id), pack)]:
+            mine = [experiment for experiment in waiting if holder.claim(experiment.id)]
+            if mine:
+                _perform(replace(pack, experiments=tuple(mine)), store, how)
+            for experiment in mine:
+                holder.release(experiment.id)
+            waiting = [experiment for experiment in waiting if experiment not in mine]
+            if how.stop():
+                raise Interrupted("stopped; the same command goes on")
+            if not mine:
+                time.sleep(WAIT)
+
+
+def settled(folder: RunFolder, pack: Pack) -> bool:
+    """Whether nothing is left to do for a run: trained and measured, or failed."""
+    sums = folder.sums()
+    if "model.safetensors" not in sums or not (folder.path / "model.safetensors").exists():
+        return "failure.json" in sums or not pack.trains
+    return not _missing(folder, pack.measures)
 
 
 def take(measures: Sequence[Measure], run_id: str, store: Store) -> None:
-    """Take the measures of a finished run that it does not have yet."""
+    """Take the measures of a finished run that it does not have yet; one that fails is noted, and the others taken."""
     folder = store.folder(run_id)
-    missing = [measure for measure in measures if not folder.has(measure.file)]
-    if not missing or not folder.has("model.safetensors"):
+    if not folder.has("model.safetensors"):
         return
-    run = store.run(run_id)
-    with folder.locked():
-        for measure in missing:
-            folder.write_json(measure.file, dict(measure(run)))
+    run = None
+    for measure in _missing(folder, measures):
+        try:
+            if run is None:
+                run = store.run(run_id)
+                run.data = held(run.experiment.world)
+            with folder.locked():
+                folder.write_json(measure.file, dict(measure(run)))
+        except Exception as error:
+            if is_full(error) or isinstance(error, BlockingIOError):
+                raise
+            record_of_measure(folder, measure, error)
 
 
-def _train_one(experiment: Experiment, store: Store, how: Manner) -> None:
-    folder = store.folder(experiment.id)
-    if folder.has("model.safetensors") or folder.has("failure.json"):
+def held(world: World) -> Data:
+    """The data of a world, loaded once a process."""
+    key = fingerprint(world)
+    if key not in _HELD:
+        if len(_HELD) >= 2:
+            _HELD.pop(next(iter(_HELD)))
+        _HELD[key] = world.load()
+    return _HELD[key]
+
+
+def _perform(pack: Pack, store: Store, how: Manner) -> None:
+    if pack.trains:
+        _train(pack.experiments, store, how)
+    with _single_threaded():
+        for experiment in pack.experiments:
+            if how.stop():
+                raise Interrupted("stopped; the same command goes on")
+            take(pack.measures, experiment.id, store)
+
+
+def _train(experiments: Sequence[Experiment], store: Store, how: Manner) -> None:
+    """Train the unfinished. When several fail together, each is tried alone: the result is the same, the blame clear."""
+    todo = [e for e in experiments if not settled(store.folder(e.id), Pack((e,)))]
+    if not todo:
         return
-    with contextlib.suppress(NotFinite):  # its failure.json tells
-        train(experiment, folder.path, how=how)
+    begin = time.monotonic()
+    try:
+        _sail(todo, store, how)
+    except Interrupted:
+        raise
+    except Exception as error:
+        if is_full(error) or isinstance(error, BlockingIOError):
+            raise
+        if len(todo) > 1:
+            for experiment in todo:
+                _train([experiment], store, how)
+            return
+        record(store.folder(todo[0].id), error)
+    seconds = (time.monotonic() - begin) / len(todo)
+    for experiment in todo:
+        folder = store.folder(experiment.id)
+        if folder.has("model.safetensors"):
+            device = torch.cuda.get_device_name() if experiment.plan.device.startswith("cuda") else "cpu"
+            folder.write_json("cost.json", {"seconds": round(seconds, 3), "device": device, "models": len(todo)})
+
+
+def _sail(experiments: Sequence[Experiment], store: Store, how: Manner) -> None:
+    """The engine is a function of the experiment alone, never of its company: so are the bits."""
+    first = experiments[0]
+    data = held(first.world)
+    if side_by_side(first):
+        for experiment in experiments:
+            train(experiment, store.folder(experiment.id).path, data=data, how=how)
+        return
+    on_gpu = first.plan.device.startswith("cuda")
+    size = models_that_fit(first, data.shape) if on_gpu else None
+    train_fleet(experiments, store.root, data=data, how=how, size=size)
+
+
+def _missing(folder: RunFolder, measures: Sequence[Measure]) -> list[Measure]:
+    sums = folder.sums()
+    return [measure for measure in measures if measure.file not in sums and file_of(measure) not in sums]
+
+
+@contextlib.contextmanager
+def _single_threaded() -> Iterator[None]:
+    """One thread for torch, BLAS and trees: a measure's last bits must not depend on the worker's cores."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        threadpool_limits = contextlib.nullcontext
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)

@@ -27,8 +27,14 @@ class Results:
         """One row a finished run in the order of the study: id, config columns (``objective.beta``), measures."""
         import polars as pl
 
-        table = self.store.table([e.id for e in self.experiments if self.store.folder(e.id).has("model.safetensors")])
-        return table.filter(pl.col("state") == "done")
+        return self.store.table([e.id for e in self.experiments]).filter(pl.col("state") == "done")
+
+    @cached_property
+    def failed(self) -> "pl.DataFrame":
+        """One row a failed run, with its reason in the column ``failure``."""
+        import polars as pl
+
+        return self.store.table([e.id for e in self.experiments]).filter(pl.col("state") == "failed")
 
     def run(self, run_id: str) -> Run:
         """A run that can be asked: its model, its codes, its history."""

@@ -1,37 +1,107 @@
 """Run a study to its end: plan, perform what is missing, ask for follow-ups, until nothing is asked for."""
 
-from collections.abc import Callable, Sequence
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from unweave.studies.perform import Pack, perform
+from unweave.studies.examine import Memory, repair
+from unweave.studies.execute import Executor
+from unweave.studies.executors.here import Here
+from unweave.studies.pack import Pack, measuring, pack
+from unweave.studies.perform import settled
+from unweave.studies.plan import plan
+from unweave.studies.record import Progress, record_of, write_record
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import Study
 from unweave.train.experiment import Experiment
+from unweave.train.folder import DamagedFile, RunFolder
+from unweave.train.loop import Manner
 
-Execute = Callable[[Sequence[Pack], Path], None]
-"""Performs packs somewhere: in this process, in others, on a cluster; returns when all have ended."""
-
-
-def run_study(study: Study, root: Path | str = "runs", *, execute: Execute | None = None) -> Results:
-    """Bring every run of a study to its end and return what was found. The same call twice trains nothing twice."""
-    execute = execute or in_process
-    asked = _resolved(study.experiments)
-    while True:
-        packs = [Pack((experiment,), study.measures) for experiment in asked.values()]
-        execute(packs, Path(root))
-        results = Results(study, Store(root), tuple(asked.values()))
-        more = {} if study.follow_up is None else _resolved(study.follow_up(results))
-        if not more.keys() - asked.keys():
-            return results
-        asked |= more
+Tell = Callable[[int, int], None]
+"""Called with (runs that are settled, runs in all)."""
 
 
-def in_process(packs: Sequence[Pack], root: Path) -> None:
-    """One pack after the other, here."""
-    for pack in packs:
-        perform(pack, root)
+def run_study(
+    study: Study,
+    root: Path | str = "runs",
+    *,
+    execute: Executor = Here(),
+    how: Manner = Manner(),
+    tell: Tell = lambda done, total: None,
+    options: Mapping[str, Any] | None = None,
+) -> Results:
+    """Bring every run of a study to its end and return what was found. The same call twice trains nothing twice.
+
+    ``execute`` says where, ``how`` when to save and to stop; ``options`` are kept for ``unweave study resume``.
+    """
+    store = Store(root).prepare()
+    asked = plan(study.experiments, needs_data=not execute.elsewhere)
+    progress = Progress(store.home, study.name)
+    try:
+        while True:
+            files = [measure.file for measure in study.measures]
+            write_record(store.home, record_of(study.name, study.title, asked, files, options or {}))
+            repair_all(store, asked)
+            _round(study, asked, store, (execute, how, tell, progress))
+            results = Results(study, store, tuple(asked.values()))
+            following = () if study.follow_up is None else study.follow_up(results)
+            more = plan(following, needs_data=not execute.elsewhere)
+            if not more.keys() - asked.keys():
+                return results
+            asked |= more
+    finally:
+        progress.close()
 
 
-def _resolved(experiments: Sequence[Experiment]) -> dict[str, Experiment]:
-    return {resolved.id: resolved for resolved in (experiment.resolve() for experiment in experiments)}
+def repair_all(store: Store, asked: Mapping[str, Experiment]) -> list[str]:
+    """Repair every damaged run of a study; one sentence each, also said on standard error."""
+    running = store.running()
+    folders = [store.folder(run_id) for run_id in asked if run_id not in running]
+    said = []
+    for run_id, problems in Memory(store.home).problems(folders).items():
+        repair(store.folder(run_id), asked[run_id], problems)
+        words = ", ".join(f"{name} ({problem})" for name, problem in sorted(problems.items()))
+        said.append(f"{run_id} was damaged: {words}; what is missing is done again")
+        print(said[-1], file=sys.stderr, flush=True)
+    return said
+
+
+def _round(
+    study: Study, asked: Mapping[str, Experiment], store: Store, way: tuple[Executor, Manner, Tell, Progress]
+) -> None:
+    """Perform all that is asked for so far. Fleets on a GPU are measured afterwards, on all cores."""
+    execute, how, tell, progress = way
+    n_done = [0]
+
+    def ended(pack: Pack) -> None:
+        n_done[0] += len(pack.experiments)
+        progress.add(len(pack.experiments))
+        tell(n_done[0], len(asked))
+
+    def left(measures: Sequence[Any]) -> list[Experiment]:
+        return [e for e in asked.values() if not settled(store.folder(e.id), Pack((e,), tuple(measures)))]
+
+    on_gpu = any(experiment.plan.device.startswith("cuda") for experiment in asked.values())
+    measures = () if on_gpu else study.measures
+    todo = left(measures)
+    n_done[0] = len(asked) - len(todo)
+    tell(n_done[0], len(asked))
+    if todo:
+        execute(pack(todo, measures, workers=execute.workers, begun=_begun(store)), store.root, how, ended)
+    if on_gpu and study.measures and (todo := left(study.measures)):
+        n_done[0] = len(asked) - len(todo)
+        execute(measuring(todo, study.measures), store.root, how, ended)
+
+
+def _begun(store: Store) -> list[list[str]]:
+    """The ids of the members of every fleet that was interrupted."""
+    found = []
+    for path in sorted(store.root.glob("fleet-*")):
+        try:
+            found.append([Path(name).name for name in RunFolder(path).read_json("fleet.json")])
+        except (OSError, DamagedFile, json.JSONDecodeError):
+            continue
+    return found

@@ -1,15 +1,23 @@
 """The store: a folder of run folders. The folders are the truth; everything else about them can be rebuilt."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unweave.data.files import write_text
+from unweave.studies.claims import Witness
+from unweave.studies.index import FILE, flatten, refresh
 from unweave.train.folder import RunFolder
 from unweave.train.run import Run
 
 if TYPE_CHECKING:
     import polars as pl
+
+__all__ = ["VERSION", "Store", "flatten"]
+
+VERSION = 1
+"""Of the store's own files below ``.unweave``."""
 
 
 class Store:
@@ -17,6 +25,18 @@ class Store:
 
     def __init__(self, root: Path | str = "runs") -> None:
         self.root = Path(root)
+        _check_version(self.home / "version")
+
+    @property
+    def home(self) -> Path:
+        """Where the store keeps its own files."""
+        return self.root / ".unweave"
+
+    def prepare(self) -> "Store":
+        """Make the folder ready for work in it."""
+        if not (self.home / "version").exists():
+            write_text(self.home / "version", f"{VERSION}\n")
+        return self
 
     def ids(self) -> list[str]:
         """Every run that has begun, sorted."""
@@ -34,29 +54,66 @@ class Store:
         """A run that can be asked."""
         return Run(self.folder(run_id).path)
 
-    def table(self, ids: Iterable[str] | None = None) -> "pl.DataFrame":
-        """One row a run: ``id``, ``state``, its config and all its measures, flattened with dots."""
+    def table(self, ids: Iterable[str] | None = None, *, rebuild: bool = False) -> "pl.DataFrame":
+        """One row a run: ``id``, ``state``, its config, measures and scores, flattened with dots.
+
+        With ``ids``, the rows of those that have begun, in the order given.
+        """
         import polars as pl
 
-        rows = [self._row(run_id) for run_id in (self.ids() if ids is None else ids)]
-        return pl.from_dicts(rows, infer_schema_length=None) if rows else pl.DataFrame({"id": [], "state": []})
+        table = refresh(self.root, self.home, rebuild=rebuild).drop("signature")
+        if "state" not in table.columns:
+            return pl.DataFrame({"id": [], "state": []}, schema={"id": pl.String, "state": pl.String})
+        if ids is not None:
+            wanted = pl.DataFrame({"id": list(ids)}, schema={"id": pl.String}).unique(maintain_order=True)
+            table = wanted.join(table, on="id", how="inner", maintain_order="left")
+            table = table.select(name for name in table.columns if table[name].null_count() < table.height or not table.height)
+        held = list(self.running())
+        running = (pl.col("state") == "unfinished") & pl.col("id").is_in(held)
+        return table.with_columns(pl.when(running).then(pl.lit("running")).otherwise("state").alias("state"))
 
-    def _row(self, run_id: str) -> dict[str, Any]:
-        folder = self.folder(run_id)
-        done, failed = folder.has("model.safetensors"), folder.has("failure.json")
-        row = {"id": run_id, "state": "done" if done else "failed" if failed else "unfinished"}
-        row |= dict(flatten(json.loads((folder.path / "config.json").read_text())))
-        for name in folder.names("measures/"):
-            measure = name.removeprefix("measures/").rpartition("-")[0]
-            row |= dict(flatten(folder.read_json(name), measure))
-        return row
+    def running(self) -> dict[str, dict[str, Any]]:
+        """Runs that someone works on now, with the host and the process."""
+        return Witness(self.home).running()
+
+    def sql(self, query: str) -> "pl.DataFrame":
+        """Ask the table ``runs`` in SQL: ``select "objective.beta", count(*) from runs group by all``."""
+        import polars as pl
+
+        try:
+            import duckdb
+        except ImportError as error:
+            raise ImportError("SQL needs DuckDB; run: pip install 'unweave[sql]'") from error
+        refresh(self.root, self.home)
+        if not (self.home / FILE).exists():
+            raise FileNotFoundError(f"{self.root} has no runs, or its index cannot be written, so SQL has no table")
+        with duckdb.connect() as connection:
+            connection.execute("create table held as select unnest(?::varchar[]) as id", [list(self.running())])
+            path = str(self.home / FILE).replace("'", "''")
+            connection.execute(f"create view runs as {_RUNS.format(path)}")
+            try:
+                found = connection.execute(query)
+            except duckdb.Error as error:
+                raise ValueError(f"DuckDB cannot answer this: {error}") from error
+            names = [column[0] for column in found.description or ()]
+            return pl.DataFrame(found.fetchall(), schema=names, orient="row", infer_schema_length=None)
 
 
-def flatten(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
-    """Nested dictionaries as ``outer.inner`` columns; lists stay lists."""
-    for key, inner in value.items():
-        name = f"{prefix}.{key}" if prefix else str(key)
-        if isinstance(inner, Mapping):
-            yield from flatten(inner, name)
-        else:
-            yield name, inner
+_RUNS = """select * exclude (signature) replace (case when state = 'unfinished' and id in (select id from held)
+    then 'running' else state end as state) from read_parquet('{}')"""
+
+
+def _check_version(file: Path) -> None:
+    try:
+        found = json.loads(file.read_text())
+    except FileNotFoundError:
+        return
+    except ValueError:
+        found = None
+    if not isinstance(found, int):
+        raise ValueError(f"{file} should hold the number of the store's version; delete it if the store is yours")
+    if found > VERSION:
+        raise ValueError(
+            f"{file.parent.parent} was written by a newer unweave (store version {found}; this one reads up to"
+            f" {VERSION}); upgrade with: pip install -U unweave"
+        )

@@ -4,27 +4,25 @@ All state has a leading ``model`` axis. The maths of an objective stays that of 
 is mapped over the axis. A model whose loss is no longer finite is frozen; the others do not notice.
 """
 
-import copy
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import nn
-from torch.func import functional_call
 
 from unweave.models import VAE, Objective
 from unweave.models.kernels.codes import Codes
-from unweave.models.kernels.layout import Layout, layout_of
+from unweave.models.kernels.layout import Layout
 from unweave.models.objectives import Context, Terms
-from unweave.models.objectives.objective import Discriminator
-from unweave.models.optimisers import Adam, StackedUpdate, Tensors
+from unweave.models.optimisers import StackedUpdate, Tensors
 from unweave.models.posteriors import Code
 from unweave.rng import Purpose
 from unweave.shapes import Bool, Float, Int, Tensor
 from unweave.train.batches import Batch
 from unweave.train.experiment import Experiment
 from unweave.train.fleet_batches import Source, images, stored
-from unweave.train.fleet_members import ALIKE, Members, scalars_of
+from unweave.train.fleet_discriminators import Discriminators, discriminators_of
+from unweave.train.fleet_members import Members, scalars_of
 from unweave.train.fleet_portable import Judge
 from unweave.train.step import columns, losses, new_learner, summary
 
@@ -53,24 +51,19 @@ class Engine(Protocol):
 
     def code(self, weights: Tensor, examples: Tensor, noise: Tensor) -> Codes: ...
 
+    def discriminators(self, module: nn.Module) -> Any: ...
+
 
 @dataclass
 class Group:
-    """Neighbours in the stack with the same objective (but for its scalars) and the same latent size.
-
-    ``portion`` is how many are mapped at a time, where a library's choice of algorithm would depend on their number.
-    """
+    """Neighbours in the stack with the same objective (but for its scalars) and the same latent size."""
 
     place: slice
     objective: Objective
     scalars: dict[str, Float[Tensor, "model"]]
     latents: int
     warmup: int
-    discriminator: nn.Module | None
-    discriminator_layout: Layout | None
-    discriminator_parameters: Float[Tensor, "model size"] | None
-    discriminator_state: Tensors
-    portion: int | None
+    discriminators: Discriminators | None
     failed_terms: Float[Tensor, "model term"]
     terms: Tensors
     columns: list[str]
@@ -121,7 +114,7 @@ def new_fleet(members: Members, engine: Engine, n_examples: int, shape: tuple[in
         engine.weights(parameters),
         optimiser.start_stack(parameters),
         scalars_of([experiment.optimiser for experiment in members.experiments], device)["learning_rate"],
-        [_group(members.experiments[place], place, discriminators[place], device) for place in members.groups],
+        [_group(members.experiments[place], place, discriminators[place], engine, device) for place in members.groups],
         torch.full((len(rows),), -1, dtype=torch.int64, device=device),
     )
 
@@ -140,8 +133,8 @@ def advance(fleet: Fleet, source: Source, draws: dict[str, Tensor], *, record: b
         given = StackedUpdate(gradients, fleet.learning_rate, step + 1, good, rounded)
         fleet.members.experiments[0].optimiser.update_stack(fleet.parameters, fleet.optimiser_state, given)
     for group in fleet.groups:
-        if group.discriminator is not None:
-            _advance_discriminator(fleet, group, source, draws, code, good)
+        if group.discriminators is not None:
+            _advance_discriminators(fleet, group, source, draws, code, good)
         _keep_failed(group, fleet.failed_at[group.place] == step)
         if record:
             _record(group, code)
@@ -163,6 +156,9 @@ def set_state(fleet: Fleet, tensors: Tensors) -> None:
         target.copy_(tensors[name])
     if fleet.weights is not fleet.parameters:
         fleet.weights.copy_(fleet.parameters)
+    for group in fleet.groups:
+        if group.discriminators is not None:
+            group.discriminators.renew()
 
 
 def state_tensors(fleet: Fleet) -> Tensors:
@@ -171,9 +167,9 @@ def state_tensors(fleet: Fleet) -> Tensors:
     tensors |= {f"optimiser/{name}": tensor for name, tensor in fleet.optimiser_state.items()}
     for number, group in enumerate(fleet.groups):
         tensors[f"group{number}/failed_terms"] = group.failed_terms
-        if group.discriminator_parameters is not None:
-            tensors[f"group{number}/discriminator"] = group.discriminator_parameters
-            tensors |= {f"group{number}/optimiser/{n}": tensor for n, tensor in group.discriminator_state.items()}
+        if group.discriminators is not None:
+            tensors[f"group{number}/discriminator"] = group.discriminators.parameters
+            tensors |= {f"group{number}/optimiser/{n}": tensor for n, tensor in group.discriminators.state.items()}
     return tensors
 
 
@@ -190,24 +186,20 @@ def _structure(experiment: Experiment, shape: tuple[int, ...]) -> VAE:
 
 
 def _group(
-    experiments: tuple[Experiment, ...], place: slice, discriminators: list[nn.Module | None], device: torch.device
+    experiments: tuple[Experiment, ...],
+    place: slice,
+    modules: list[nn.Module | None],
+    engine: Engine,
+    device: torch.device,
 ) -> Group:
-    first, discriminator = experiments[0], discriminators[0]
-    layout = parameters = None
-    if discriminator is not None:
-        layout = layout_of(discriminator)
-        parameters = torch.stack([layout.row(dict(d.named_parameters())) for d in discriminators if d is not None])
+    first = experiments[0]
     return Group(
         place,
         first.objective,
         scalars_of([experiment.objective for experiment in experiments], device),
         first.latents,
         first.warmup,
-        None if discriminator is None else copy.deepcopy(discriminator).requires_grad_(False),
-        layout,
-        parameters,
-        {} if parameters is None else Adam().start_stack(parameters),
-        ALIKE if device.type == "cuda" and first.objective.has_discriminator else None,
+        discriminators_of([module for module in modules if module is not None], engine.discriminators),
         torch.zeros(len(experiments), MOST_TERMS, device=device),
         {},
         [],
@@ -222,46 +214,37 @@ def _examples(fleet: Fleet, source: Source, places: Tensor, step: Tensor, purpos
 
 def _judge(fleet: Fleet, group: Group, code: Codes, reconstructions: Tensor, step: Tensor) -> Tensor:
     """The summed loss of a group; its terms are kept aside."""
-    mapped = (_own(group, code), reconstructions[group.place], group.scalars, _discriminator_views(group))
+    others = group.discriminators
+    parameters = {} if others is None else others.begin()
+    mapped = (_own(group, code), reconstructions[group.place], group.scalars, parameters)
 
     def one(fields: tuple[Tensor, ...], reconstruction: Tensor, scalars: Tensors, parameters: Tensors) -> Terms:
         objective = replace(group.objective, **scalars)  # type: ignore[type-var]
-        context = Context(step, fleet.n_examples, _discriminator(group, parameters) if parameters else None)
+        context = Context(step, fleet.n_examples, None if others is None else others.single(parameters))
         batch = Batch(fields[0], fields[0])  # the forward pass was made for the whole stack already
         terms, _ = losses(objective, lambda *_: (Code(*fields), reconstruction), batch, context, group.warmup)
         return terms
 
-    terms = torch.vmap(one, chunk_size=group.portion)(*mapped)
+    terms = torch.vmap(one, chunk_size=None if others is None else others.portion)(*mapped)
     group.terms = {name: term.detach() for name, term in terms.items()}
     total: Tensor = terms["loss"].sum()
     return total
 
 
-def _advance_discriminator(
+def _advance_discriminators(
     fleet: Fleet, group: Group, source: Source, draws: dict[str, Tensor], code: Codes, good: Bool[Tensor, "model"]
 ) -> None:
-    assert group.discriminator_layout is not None
-    assert group.discriminator_parameters is not None
+    assert group.discriminators is not None
     place, objective = group.place, group.objective
     joint = other = code.sampled[place, :, : group.latents]
     if objective.needs_second_batch:
         second = _examples(fleet, source, draws["second_places"], draws["steps"], Purpose.SECOND_NUISANCE)
         second_code = fleet.engine.code(fleet.weights[place], second[place], draws["second_noise"][place])
         other = second_code.sampled[..., : group.latents]
-    views = {name: view.detach().requires_grad_() for name, view in _discriminator_views(group).items()}
-
-    def one(parameters: Tensors, joint: Tensor, other: Tensor, permutation: Tensor) -> Tensor:
-        return objective.discriminator_loss(_discriminator(group, parameters), joint, other, permutation)
-
-    mapped = (views, joint, other, draws["permutation"][place, :, : group.latents])
-    found = torch.vmap(one, chunk_size=group.portion)(*mapped)
-    gradients = group.discriminator_layout.rows(dict(zip(views, torch.autograd.grad(found.sum(), [*views.values()]))))
-    rate = group.scalars.get("learning_rate", torch.full_like(found, 1e-4)).detach()
-    with torch.no_grad():
-        given = StackedUpdate(gradients, rate, draws["steps"] + 1, good[place])
-        adam = Adam(beta1=0.5, beta2=0.9)
-        adam.update_stack(group.discriminator_parameters, group.discriminator_state, given)
-    group.terms = group.terms | {"discriminator": found.detach()}
+    rate = group.scalars.get("learning_rate", torch.full_like(fleet.learning_rate[place], 1e-4)).detach()
+    codes = (joint, other, draws["permutation"][place, :, : group.latents])
+    found = group.discriminators.learn(objective, codes, rate, draws["steps"] + 1, good[place])
+    group.terms = group.terms | {"discriminator": found}
 
 
 @torch.no_grad()
@@ -283,15 +266,3 @@ def _record(group: Group, code: Codes) -> None:
 
 def _own(group: Group, code: Codes) -> tuple[Tensor, ...]:
     return tuple(field[group.place, :, : group.latents] for field in code)
-
-
-def _discriminator_views(group: Group) -> Tensors:
-    if group.discriminator_layout is None or group.discriminator_parameters is None:
-        return {}
-    return group.discriminator_layout.views(group.discriminator_parameters)
-
-
-def _discriminator(group: Group, parameters: Tensors) -> Discriminator:
-    assert group.discriminator is not None
-    module = group.discriminator
-    return lambda codes: functional_call(module, parameters, (codes,))

@@ -137,12 +137,13 @@ def _learner_values(fleet: Fleet, group: Group, stacked: int) -> Tensors:
     values = {f"model/{name}": view[0] for name, view in layout.views(fleet.parameters[own]).items()}
     for part, state in fleet.optimiser_state.items():
         values |= {f"optimiser/{part}.{name}": view[0] for name, view in layout.views(state[own]).items()}
-    layout2, parameters = group.discriminator_layout, group.discriminator_parameters
-    if layout2 is not None and parameters is not None:
+    others = group.discriminators
+    if others is not None:
         own = slice(place, place + 1)
-        values |= {f"discriminator/{name}": view[0] for name, view in layout2.views(parameters[own]).items()}
-        for part, state in group.discriminator_state.items():
-            views = layout2.views(state[own])
+        views = others.layout.views(others.parameters[own])
+        values |= {f"discriminator/{name}": view[0] for name, view in views.items()}
+        for part, state in others.state.items():
+            views = others.layout.views(state[own])
             values |= {f"discriminator_optimiser/{part}.{name}": view[0] for name, view in views.items()}
     return {name: value.detach() for name, value in values.items()}
 

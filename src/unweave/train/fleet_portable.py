@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
+from torch import nn
 from torch.func import functional_call
 
 from unweave.models import VAE
@@ -50,6 +51,9 @@ class Portable:
     ) -> Codes:
         """The codes of some models (rows of the stack) for a batch each."""
         return Codes(*torch.vmap(self._code)(self.layout.views(weights), examples, noise))
+
+    def discriminators(self, module: nn.Module) -> None:
+        """No kernels: discriminators are mapped like everything else."""
 
     def _leaves_of(self, weights: Tensor) -> dict[str, Tensor]:
         """Views by which gradients are taken, made once: updates in place show through them."""

@@ -2,16 +2,19 @@
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 import pytest
 import torch
 from scipy.optimize import Bounds, LinearConstraint, milp
+from torch import nn
 
 from unweave.metrics.geometry.consistency import self_consistency
 from unweave.metrics.geometry.ima import ima_contrast
 from unweave.metrics.geometry.jacobian import decoder_gram, decoder_jacobian, gram
 from unweave.metrics.geometry.orthogonality import dto, right_singular
+from unweave.metrics.geometry.tangents import push
 from unweave.models.networks.conv import Conv
 from unweave.models.networks.mlp import MLP
 from unweave.models.vae import VAE, Architecture
@@ -36,6 +39,63 @@ def test_forward_mode_agrees_with_backward_mode(network, shape):
     torch.testing.assert_close(
         decoder_jacobian(decoder, codes, latents=[2, 0]), found[..., [2, 0]], rtol=1e-4, atol=1e-6
     )
+
+
+def test_known_rules_agree_with_general_ones():
+    """Layers of all kinds, written in all ways; and the rules really are used."""
+    shape, codes = (1, 16, 16), torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
+    own = model(Conv((4, 8), (4, 4), 16), shape)
+    plain = nn.Sequential(
+        nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 12), nn.Tanh(), nn.Unflatten(1, (3, 2, 2)),
+        nn.ConvTranspose2d(3, 2, 4, 2, 1), nn.Sigmoid(), nn.Conv2d(2, 2, 3, padding=1), nn.Flatten(),
+    ).requires_grad_(False)  # fmt: skip
+
+    def residual(code):
+        hidden = torch.relu(plain[0](code))
+        return torch.tanh(plain[2](hidden + torch.relu(hidden))) / 2.0 + 0.5
+
+    def named(code):
+        return plain[0](code).view(code.size(0), 3, 2)
+
+    for decode in (own.decoder, own.decode, plain, residual, named):
+        assert len(push(decode, codes, torch.eye(4))) == 4
+        found = decoder_jacobian(decode, codes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            general = torch.func.vmap(torch.func.jacfwd(lambda code, f=decode: f(code[None])[0].flatten()))(codes)
+        torch.testing.assert_close(found, general, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "decode",
+    [
+        lambda code: torch.cat([code.square(), code.sin()], dim=1),
+        lambda code: code * code.flip(1),
+        lambda code: torch.nn.functional.linear(code, torch.ones(2, 4)) * code[:, :1],
+    ],
+)
+def test_decoders_with_other_operations_take_the_general_way(decode):
+    codes = torch.randn(6, 4, dtype=torch.float32, generator=torch.Generator().manual_seed(1))
+    with pytest.raises(NotImplementedError):
+        push(decode, codes, torch.eye(4))
+    found = decoder_jacobian(decode, codes)
+    for row, code in zip(found, codes):
+        slow = torch.autograd.functional.jacobian(lambda c: decode(c[None])[0], code)
+        torch.testing.assert_close(row, slow, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "decode", [lambda c: c[:3], lambda c: c.transpose(0, 1), lambda c: c.reshape(2, 12), lambda c: c.flatten(0)]
+)
+def test_examples_must_stay_apart(decode):
+    with pytest.raises(NotImplementedError, match="axis of the examples"):
+        push(decode, torch.zeros(6, 4), torch.eye(4))
+
+
+def test_a_decoder_that_ignores_its_code_has_no_directions():
+    found = decoder_jacobian(lambda code: torch.ones(len(code), 3) + 0.0 * code[:, :1], torch.zeros(6, 4))
+    assert found.shape == (6, 3, 4)
+    assert float(found.abs().max()) == 0.0
 
 
 def test_jacobians_of_bad_codes():

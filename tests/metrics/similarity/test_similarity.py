@@ -11,7 +11,7 @@ from unweave.metrics.similarity.matching import matching
 from unweave.metrics.similarity.minibatch import minibatch_cka
 from unweave.metrics.similarity.over_seeds import over_seeds
 from unweave.metrics.similarity.permutation import cka_test
-from unweave.metrics.similarity.procrustes import procrustes, procrustes_matrix
+from unweave.metrics.similarity.procrustes import nuclear, procrustes, procrustes_matrix
 from unweave.metrics.similarity.svcca import svcca, svcca_matrix
 
 RNG = np.random.default_rng(0)
@@ -121,6 +121,21 @@ def slow_procrustes(x, y):
 def test_procrustes_by_its_definition():
     found = procrustes_matrix(LAYERS, OTHERS).scores
     np.testing.assert_allclose(found, [[slow_procrustes(x, y) for y in OTHERS] for x in LAYERS], atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["full", "decaying", "low rank", "zeros"])
+def test_nuclear_norms_of_large_layers(kind):
+    """By eigenvalues where that is precise, by singular values where a rank is not full."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(400, 200, dtype=torch.float64, generator=generator) for _ in range(2))
+    if kind == "decaying":
+        x = x * torch.logspace(0, -8, 200, dtype=torch.float64)
+    if kind == "low rank":
+        x = x[:, :50] @ x[:50]
+    x, y = x / x.norm(), (y * 0.0 if kind == "zeros" else y / y.norm())
+    slow = np.linalg.svd((x.T @ y).numpy(), compute_uv=False).sum()
+    assert nuclear(x, y) == pytest.approx(slow, abs=1e-6)
+    assert nuclear(y, x) == pytest.approx(slow, abs=1e-6)
 
 
 def test_procrustes_is_the_best_alignment():

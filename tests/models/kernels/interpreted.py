@@ -9,7 +9,11 @@ import sys
 
 os.environ["TRITON_INTERPRET"] = "1"
 
+from typing import Any
+
 import torch
+import triton.language as tl
+from triton.runtime import interpreter
 
 from unweave.data.micro import Micro
 from unweave.data.world import Data
@@ -18,13 +22,25 @@ from unweave.models.kernels import last
 from unweave.models.kernels.adam import adam_stack
 from unweave.models.kernels.conv_stack import conv_stack
 from unweave.models.networks import Conv
+from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.optimisers import Adam, StackedUpdate
 from unweave.rng import Purpose
 from unweave.train.experiment import Experiment, Plan
-from unweave.train.fleet import judge_with, new_fleet, template_of
+from unweave.train.fleet import advance, judge_with, new_fleet, template_of
 from unweave.train.fleet_batches import draw, images, source_of, stored
 from unweave.train.fleet_members import arrange
 from unweave.train.fleet_portable import portable
+
+_plain_dot = interpreter.InterpreterBuilder.create_dot
+
+
+def _dot(self: Any, a: Any, b: Any, *rest: Any) -> Any:
+    """The interpreter keeps bf16 as the bits of whole numbers and would multiply those."""
+    wide = [self.cast_impl(part, tl.float32) if part.dtype.scalar == tl.bfloat16 else part for part in (a, b)]
+    return _plain_dot(self, *wide, *rest)
+
+
+interpreter.InterpreterBuilder.create_dot = _dot
 
 CASES = {
     "bits": ((16, 32), (4, 4), (1, 8, 8), "bits", "bernoulli", "beta_vae"),
@@ -38,7 +54,7 @@ CASES = {
 }
 
 
-def distances(name: str) -> dict[str, float]:
+def distances(name: str, precision: str) -> dict[str, float]:
     """‖g − g′‖ / ‖g′‖ of every parameter's gradient; buffers are poisoned, and few programs share many images."""
     channels, kernels, shape, packing, likelihood, objective = CASES[name]
     last.PROGRAMS = 3
@@ -59,7 +75,7 @@ def distances(name: str) -> dict[str, float]:
     template, source = template_of(members, shape), source_of(members, data)
     draws = {key: drawn[0] for key, drawn in draw(source, torch.arange(1)).items()}
     gradients = []
-    for engine in (portable(template), conv_stack(template, "fp32")):
+    for engine in (portable(template), conv_stack(template, precision)):
         fleet = new_fleet(members, engine, len(data), shape)
         if engine.name == "kernels":
             engine.rows[(2, fleet.parameters.device)] = torch.full_like(fleet.parameters, float("nan"))
@@ -70,6 +86,46 @@ def distances(name: str) -> dict[str, float]:
         gradients.append(engine.layout.views(found))
     expected, given = gradients
     return {key: ((given[key] - expected[key]).norm() / expected[key].norm().clamp(min=1e-9)).item() for key in given}
+
+
+def discriminators(precision: str) -> dict[str, float]:
+    """Two steps of FactorVAE by the kernels and by PyTorch: distances of moments (sums of slopes), weights, losses."""
+    store = torch.randint(0, 256, (30, 8), generator=torch.Generator().manual_seed(7), dtype=torch.uint8)
+    data = Data(store, (1, 8, 8), "bits")
+    objective = FactorVAE(width=24, depth=3, learning_rate=1e-3)
+    members = arrange(
+        [
+            Experiment(
+                Micro(), objective, Conv((16, 16), (4, 4), 16), batch_size=4, latents=3, seed=seed, init="pytorch",
+                plan=Plan("cpu", 1),
+            )
+            for seed in (0, 1, 2)
+        ]
+    )  # fmt: skip
+    template, source = template_of(members, data.shape), source_of(members, data)
+    draws, fleets = draw(source, torch.arange(2)), []
+    for engine in (portable(template), conv_stack(template, precision)):
+        fleet = new_fleet(members, engine, len(data), data.shape)
+        fleet.failed_at[2] = 0  # frozen: nothing of it may move
+        for step in (0, 1):
+            advance(fleet, source, {key: drawn[step] for key, drawn in draws.items()}, record=True)
+        fleets.append(fleet)
+    expected, given = (fleet.groups[0].discriminators for fleet in fleets)
+    assert given.stack is not None
+    found = {"loss": _far(*(fleet.groups[0].terms["discriminator"] for fleet in reversed(fleets)))}
+    for moment in ("first", "second"):
+        own, other = (one.layout.views(one.state[moment]) for one in (given, expected))
+        found |= {f"{moment} {name}": _far(own[name][:2], other[name][:2]) for name in own}
+    own, other = (one.layout.views(one.parameters) for one in (given, expected))
+    weights = [torch.cat([part[:2].flatten() for part in views.values()]) for views in (own, other)]
+    found["weights"] = _far(*weights)
+    found["frozen"] = given.state["first"][2].abs().max().item()
+    found["rounded"] = _far(given.weights.to(torch.float32), given.parameters)
+    return found
+
+
+def _far(given: torch.Tensor, expected: torch.Tensor) -> float:
+    return ((given - expected).norm() / expected.norm().clamp(min=1e-9)).item()
 
 
 def adam() -> dict[str, float]:
@@ -94,4 +150,6 @@ def adam() -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(adam() if sys.argv[1] == "adam" else distances(sys.argv[1])))
+    name, _, precision = sys.argv[1].partition(" in ")
+    others = {"adam": adam, "discriminators": lambda: discriminators(precision or "fp32")}
+    print(json.dumps(others[name]() if name in others else distances(name, precision or "fp32")))

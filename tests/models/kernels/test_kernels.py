@@ -46,6 +46,22 @@ def test_the_kernels_gradients_are_the_portable_ones(case: str) -> None:
     assert max(found.values()) < 1e-5, found
 
 
+@pytest.mark.parametrize("case", ["bits in bf16", pytest.param("colours in bf16", marks=pytest.mark.slow)])
+def test_gradients_in_bf16_are_the_portable_ones_to_its_rounding(case: str) -> None:
+    found = interpreted(case)
+    # a bf16 number has 8 bits; every layer rounds once more
+    assert max(found.values()) < 0.05, found
+    assert max(found.values()) > 1e-4, "nothing was rounded"
+
+
+@pytest.mark.parametrize(("precision", "bound"), [("fp32", 1e-4), ("bf16", 0.1)])
+def test_the_kernels_discriminators_learn_as_the_mapped_ones(precision: str, bound: float) -> None:
+    found = interpreted(f"discriminators in {precision}")
+    assert found.pop("frozen") == 0.0
+    assert found.pop("rounded") == (0.0 if precision == "fp32" else pytest.approx(0.002, abs=0.002))
+    assert max(found.values()) < bound, found
+
+
 def test_the_fused_update_is_adam_and_leaves_frozen_models() -> None:
     found = interpreted("adam")
     assert found["parameters"] < 1e-6

@@ -9,17 +9,23 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
+from unweave.metrics.geometry.tangents import push
 from unweave.shapes import Float, Tensor
 
 Decode = Callable[[Tensor], Tensor]
 """From codes, sample × latent, to outputs, sample × …; every example must be decoded on its own (no batch norm)."""
 
-CHUNK = 32
-"""Examples differentiated together: intermediate results then stay in the processor's cache."""
+CHUNK = 12
+"""Examples differentiated together on a CPU: intermediate results then stay in the processor's cache."""
+CHUNK_ELSEWHERE = 256
 
 
 def decoder_jacobian(
-    decode: Decode, codes: Float[Tensor, "sample latent"], *, latents: Sequence[int] | None = None, chunk: int = CHUNK
+    decode: Decode,
+    codes: Float[Tensor, "sample latent"],
+    *,
+    latents: Sequence[int] | None = None,
+    chunk: int | None = None,
 ) -> Float[Tensor, "sample feature chosen"]:
     """J of every example: row = output value, column = latent (all, or the chosen ones).
 
@@ -29,7 +35,11 @@ def decoder_jacobian(
 
 
 def decoder_gram(
-    decode: Decode, codes: Float[Tensor, "sample latent"], *, latents: Sequence[int] | None = None, chunk: int = CHUNK
+    decode: Decode,
+    codes: Float[Tensor, "sample latent"],
+    *,
+    latents: Sequence[int] | None = None,
+    chunk: int | None = None,
 ) -> Float[Tensor, "sample chosen chosen"]:
     """JᵀJ of every example in float64, in memory for one chunk of Jacobians at a time.
 
@@ -46,7 +56,7 @@ def gram(jacobian: Float[Tensor, "sample feature latent"]) -> Float[Tensor, "sam
 
 
 @torch.no_grad()
-def _chunks(decode: Decode, codes: Tensor, latents: Sequence[int] | None, chunk: int) -> Iterator[Tensor]:
+def _chunks(decode: Decode, codes: Tensor, latents: Sequence[int] | None, chunk: int | None) -> Iterator[Tensor]:
     if codes.ndim != 2 or len(codes) == 0 or not codes.is_floating_point():
         raise ValueError(f"codes must be floats, sample × latent, with at least one sample, not {tuple(codes.shape)}")
     units = torch.eye(codes.shape[1], dtype=codes.dtype, device=codes.device)
@@ -54,12 +64,23 @@ def _chunks(decode: Decode, codes: Tensor, latents: Sequence[int] | None, chunk:
         if len(latents) == 0:
             raise ValueError("latents must name at least one latent: a collapsed decoder has no directions")
         units = units[list(latents)]
-    for part in codes.detach().split(chunk):
-        with warnings.catch_warnings():
-            # the first use of torch.func compiles scripts of its own, which it calls deprecated
-            warnings.simplefilter("ignore", DeprecationWarning)
-            jacobian = torch.func.vmap(lambda unit, part=part: _along(decode, part, unit), out_dims=-1)(units)
-        yield jacobian
+    for part in codes.detach().split(chunk or (CHUNK if codes.device.type == "cpu" else CHUNK_ELSEWHERE)):
+        try:
+            # direction × sample × feature, turned without a copy
+            yield push(decode, part, units).permute(1, 2, 0)
+        except NotImplementedError:
+            yield _general(decode, part, units)
+
+
+def _general(
+    decode: Decode, codes: Float[Tensor, "sample latent"], units: Float[Tensor, "chosen latent"]
+) -> Float[Tensor, "sample feature chosen"]:
+    """The same for decoders with operations of any kind, at about half the speed."""
+    with warnings.catch_warnings():
+        # the first use of torch.func compiles scripts of its own, which it calls deprecated
+        warnings.simplefilter("ignore", DeprecationWarning)
+        jacobian: Tensor = torch.func.vmap(lambda unit: _along(decode, codes, unit), out_dims=-1)(units)
+    return jacobian
 
 
 def _along(

@@ -2,7 +2,7 @@
 
 # ruff: noqa: N803
 # mypy: disable-error-code="no-untyped-def"
-# ruff: noqa: N803
+import torch
 import triton
 import triton.language as tl
 
@@ -29,6 +29,12 @@ def adam_stack(
     )  # fmt: skip
 
 
+def corrections(count: Tensor, beta1: float, beta2: float) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """1 − β₁ᵗ and √(1 − β₂ᵗ), computed in float64."""
+    exact = count.to(torch.float64)
+    return (1.0 - beta1**exact).to(torch.float32), (1.0 - beta2**exact).sqrt().to(torch.float32)
+
+
 @triton.jit
 def _adam(
     parameters, gradients, first, second, rounded, rates, root, good, size, tiles,
@@ -37,15 +43,24 @@ def _adam(
     model = (tl.program_id(0) // tiles).to(tl.int64)
     column = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
     inside = (column < size) & (tl.load(good + model) != 0)
-    place = model * size + column
-    slope = tl.load(gradients + place, mask=inside, other=0.0)
+    slope = tl.load(gradients + model * size + column, mask=inside, other=0.0)
+    adam_at(
+        parameters, first, second, rounded, model * size + column, slope, inside, tl.load(rates + model),
+        tl.load(root), beta1, beta2, rest1, rest2, epsilon,
+    )  # fmt: skip
+
+
+@triton.jit
+def adam_at(
+    parameters, first, second, rounded, place, slope, inside, rate, root, beta1, beta2, rest1, rest2, epsilon
+):  # fmt: skip
+    """Adam's update of the values at some places, in place, from their slopes."""
     m = beta1 * tl.load(first + place, mask=inside, other=0.0) + rest1 * slope
     v = beta2 * tl.load(second + place, mask=inside, other=0.0) + rest2 * slope * slope
     tl.store(first + place, m, mask=inside)
     tl.store(second + place, v, mask=inside)
     # θ ← θ − α / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε)
-    change = tl.load(rates + model) * m / (tl.sqrt(v) / tl.load(root) + epsilon)
-    moved = tl.load(parameters + place, mask=inside, other=0.0) - change
+    moved = tl.load(parameters + place, mask=inside, other=0.0) - rate * m / (tl.sqrt(v) / root + epsilon)
     tl.store(parameters + place, moved, mask=inside)
     if rounded is not None:
         tl.store(rounded + place, moved.to(rounded.dtype.element_ty), mask=inside)

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
+from torch import nn
 
+from unweave.models.kernels.code_stack import CodeStack, code_stack
 from unweave.models.kernels.codes import Codes
 from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down, up
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
@@ -20,6 +22,7 @@ from unweave.models.kernels.sums import add_up
 from unweave.models.layers import Convolution
 from unweave.models.likelihoods import Bernoulli
 from unweave.models.networks.conv import ConvDecoder, ConvTrunk
+from unweave.models.objectives.factor_vae import CodeDiscriminator
 from unweave.models.posteriors import Deterministic, Diagonal
 from unweave.models.vae import VAE
 from unweave.shapes import Float, Shaped, Tensor
@@ -93,6 +96,10 @@ class ConvStack:
     def weights(self, parameters: Float[Tensor, "model size"]) -> Float[Tensor, "model size"]:
         """What the kernels read: the parameters, rounded to what is stored between layers."""
         return parameters.to(self.precision.stored)
+
+    def discriminators(self, module: nn.Module) -> CodeStack | None:
+        """Kernels for FactorVAE's discriminators; others are mapped."""
+        return code_stack(module, self.precision) if isinstance(module, CodeDiscriminator) else None
 
     def _encode(self, weights: Tensor, frame: Frame, examples: Tensor) -> tuple[list[Tensor], dict[str, Tensor]]:
         stored, product = self.precision.stored, self.precision.product

@@ -8,53 +8,71 @@ depend on its partners.
 # mypy: disable-error-code="no-untyped-def"
 from dataclasses import dataclass
 
-# ruff: noqa: N803
 import torch
 import triton
 import triton.language as tl
 
-from unweave.shapes import Float, Tensor
+from unweave.models.kernels.adam import adam_at
+from unweave.shapes import Bool, Float, Tensor
 
 
 @dataclass(frozen=True)
 class Affine:
-    """One layer's sizes, and where its weights [output, input] and bias lie in a row."""
+    """One layer's sizes, and where its weights [output, input] and bias lie in a row.
+
+    ``leak`` is the slope of its rectifier below 0.
+    """
 
     n_inputs: int
     n_outputs: int
     weight_at: int
     bias_at: int
+    leak: float = 0.0
+
+
+@dataclass(frozen=True)
+class AdamStack:
+    """What a fused update reads and writes; see :func:`unweave.models.kernels.adam.adam_stack`."""
+
+    parameters: Float[Tensor, "model size"]
+    first: Float[Tensor, "model size"]
+    second: Float[Tensor, "model size"]
+    rounded: Tensor | None
+    rates: Float[Tensor, "model"]
+    root: Float[Tensor, ""]
+    good: Bool[Tensor, "model"]
+    beta1: float
+    beta2: float
+    epsilon: float
 
 
 def dense_forward(
-    layer: Affine, x: Tensor, weights: Tensor, product: str, *, activate: bool, dtype: torch.dtype
-) -> Float[Tensor, "model batch output"]:
-    """x Wᵀ + b, rectified with ``activate``."""
-    out = torch.empty(*x.shape[:2], layer.n_outputs, dtype=dtype, device=x.device)
+    layer: Affine, x: Tensor, weights: Tensor, product: str, *,
+    activate: bool, dtype: torch.dtype, out: Tensor | None = None,
+) -> Float[Tensor, "model batch output"]:  # fmt: skip
+    """x Wᵀ + b, rectified with ``activate``; into ``out`` where given."""
+    if out is None:
+        out = torch.empty(*x.shape[:2], layer.n_outputs, dtype=dtype, device=x.device)
     sizes = (x.shape[1], layer.n_outputs, layer.n_inputs)
-    strides = (x.stride(0), weights.stride(0), out.stride(0), layer.n_inputs, 1, 1, layer.n_inputs, layer.n_outputs)
-    _launch(x, weights, out, sizes, strides, product, b_at=layer.weight_at, bias_at=layer.bias_at, activate=activate)
+    strides = (x.stride(0), weights.stride(0), out.stride(0), x.stride(1), 1, 1, layer.n_inputs, out.stride(1))
+    _launch(
+        x, weights, out, sizes, strides, product,
+        b_at=layer.weight_at, bias_at=layer.bias_at, activate=activate, leak=layer.leak,
+    )  # fmt: skip
     return out
 
 
 def dense_input_gradient(
     layer: Affine, gradient: Tensor, weights: Tensor, product: str, *,
-    dtype: torch.dtype, like: Tensor | None = None, add: Tensor | None = None,
+    dtype: torch.dtype, like: Tensor | None = None, add: Tensor | None = None, leak: float = 0.0,
 ) -> Float[Tensor, "model batch input"]:  # fmt: skip
-    """g W, plus ``add``, where ``like`` is positive."""
+    """g W, plus ``add``; times ``leak`` where ``like`` is not positive."""
     out = torch.empty(*gradient.shape[:2], layer.n_inputs, dtype=dtype, device=gradient.device)
     sizes = (gradient.shape[1], layer.n_inputs, layer.n_outputs)
     strides = (
-        gradient.stride(0),
-        weights.stride(0),
-        out.stride(0),
-        layer.n_outputs,
-        1,
-        layer.n_inputs,
-        1,
-        layer.n_inputs,
-    )
-    _launch(gradient, weights, out, sizes, strides, product, b_at=layer.weight_at, like=like, add=add)
+        gradient.stride(0), weights.stride(0), out.stride(0), gradient.stride(1), 1, layer.n_inputs, 1, out.stride(1)
+    )  # fmt: skip
+    _launch(gradient, weights, out, sizes, strides, product, b_at=layer.weight_at, like=like, add=add, leak=leak)
     return out
 
 
@@ -64,47 +82,63 @@ def dense_weight_gradient(
     """gᵀ x and the sum of g over the batch, written into the rows."""
     sizes = (layer.n_outputs, layer.n_inputs, x.shape[1])
     strides = (
-        gradient.stride(0),
-        x.stride(0),
-        gradients.stride(0),
-        1,
-        layer.n_outputs,
-        layer.n_inputs,
-        1,
-        layer.n_inputs,
-    )
+        gradient.stride(0), x.stride(0), gradients.stride(0), 1, gradient.stride(1), x.stride(1), 1, layer.n_inputs
+    )  # fmt: skip
     _launch(
         gradient, x, gradients, sizes, strides, product, out_at=layer.weight_at, sum_at=layer.bias_at, summed=True
+    )  # fmt: skip
+
+
+def dense_update(layer: Affine, gradient: Tensor, x: Tensor, state: AdamStack, product: str) -> None:
+    """One update of a layer's weights and bias by Adam, whose gradients gᵀ x and Σ g are never stored."""
+    n_models, n_batch = x.shape[:2]
+    rows, columns = (min(64, max(16, triton.next_power_of_2(size))) for size in (layer.n_outputs, layer.n_inputs))
+    tiles = triton.cdiv(layer.n_outputs, rows), triton.cdiv(layer.n_inputs, columns)
+    _update[(n_models * tiles[0] * tiles[1],)](
+        gradient, x, state.parameters, state.first, state.second, state.rounded, state.rates, state.root, state.good,
+        state.parameters.stride(0), gradient.stride(0), x.stride(0), state.beta1, state.beta2,
+        1.0 - state.beta1, 1.0 - state.beta2, state.epsilon,
+        gradient.stride(1), x.stride(1), layer.n_outputs, layer.n_inputs, n_batch, layer.weight_at, layer.bias_at,
+        tiles[0] * tiles[1], tiles[1], rows, columns, min(64, triton.next_power_of_2(n_batch)), product,
+        num_warps=4, num_stages=2,
     )  # fmt: skip
 
 
 def _launch(
     a: Tensor, b: Tensor, out: Tensor, sizes: tuple[int, int, int], strides: tuple[int, ...], product: str, *,
     b_at: int = 0, out_at: int = 0, bias_at: int = -1, sum_at: int = 0, activate: bool = False, summed: bool = False,
-    like: Tensor | None = None, add: Tensor | None = None,
+    like: Tensor | None = None, add: Tensor | None = None, leak: float = 0.0,
 ) -> None:  # fmt: skip
-    rows, columns, inner = (min(64, max(16, triton.next_power_of_2(size))) for size in sizes)
+    # wide layers are bound by their weights' bytes: all rows of a batch in one tile read them once
+    wide = 128 if min(sizes[1:]) >= 512 and a.dtype == torch.bfloat16 else 64
+    most = (wide, wide, 64)
+    rows, columns, inner = (min(m, max(16, triton.next_power_of_2(size))) for m, size in zip(most, sizes))
     tiles = triton.cdiv(sizes[0], rows), triton.cdiv(sizes[1], columns)
     _matmul[(a.shape[0] * tiles[0] * tiles[1],)](
         a, b, out, out if like is None else like, out if add is None else add,
-        *sizes, *strides, tiles[0], tiles[1], b_at, out_at, bias_at, sum_at,
-        bias_at >= 0, activate, summed, like is not None, add is not None,
-        rows, columns, inner, product, num_warps=4, num_stages=3,
+        0 if like is None else like.stride(0), 0 if add is None else add.stride(0), *strides[:3],
+        *sizes, *strides[3:], tiles[0], tiles[1], b_at, out_at, bias_at, sum_at,
+        bias_at >= 0, activate, summed, like is not None, add is not None, leak,
+        rows, columns, inner, product, num_warps=8 if rows * columns > 8192 else 4, num_stages=3,
     )  # fmt: skip
 
 
 @triton.jit
 def _matmul(
-    a, b, out, like, add, n_rows, n_columns, N_INNER: tl.constexpr, a_model, b_model, out_model,
-    a_row, a_inner, b_inner, b_column, out_row, tiles_down, tiles_across, b_at, out_at, bias_at, sum_at,
+    a, b, out, like, add, like_model, add_model, a_model, b_model, out_model,
+    N_ROWS: tl.constexpr, N_COLUMNS: tl.constexpr, N_INNER: tl.constexpr,
+    A_ROW: tl.constexpr, A_INNER: tl.constexpr, B_INNER: tl.constexpr, B_COLUMN: tl.constexpr, OUT_ROW: tl.constexpr,
+    TILES_DOWN: tl.constexpr, TILES_ACROSS: tl.constexpr, B_AT: tl.constexpr, OUT_AT: tl.constexpr,
+    BIAS_AT: tl.constexpr, SUM_AT: tl.constexpr,
     BIASED: tl.constexpr, ACTIVATE: tl.constexpr, SUMMED: tl.constexpr, MASKED: tl.constexpr, ADDED: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr, PRODUCT: tl.constexpr,
+    LEAK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip
-    tile = tl.program_id(0) % (tiles_down * tiles_across)
-    model = (tl.program_id(0) // (tiles_down * tiles_across)).to(tl.int64)
-    row = tile // tiles_across * ROWS + tl.arange(0, ROWS)
-    column = tile % tiles_across * COLUMNS + tl.arange(0, COLUMNS)
-    rows_ok, columns_ok = row < n_rows, column < n_columns
+    # sizes and strides are constants: only so does the compiler know that rows of 1,000 values begin on 16 bytes
+    tile = tl.program_id(0) % (TILES_DOWN * TILES_ACROSS)
+    model = (tl.program_id(0) // (TILES_DOWN * TILES_ACROSS)).to(tl.int64)
+    row = tile // TILES_ACROSS * ROWS + tl.arange(0, ROWS)
+    column = tile % TILES_ACROSS * COLUMNS + tl.arange(0, COLUMNS)
+    rows_ok, columns_ok = row < N_ROWS, column < N_COLUMNS
     a += model * a_model
     b += model * b_model
     total = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
@@ -113,23 +147,65 @@ def _matmul(
         k = begin + tl.arange(0, INNER)
         k_ok = k < N_INNER
         left = tl.load(
-            a + row[:, None] * a_row + k[None, :] * a_inner, mask=rows_ok[:, None] & k_ok[None, :], other=0.0
+            a + row[:, None] * A_ROW + k[None, :] * A_INNER, mask=rows_ok[:, None] & k_ok[None, :], other=0.0
         )
-        places = b_at + k[:, None] * b_inner + column[None, :] * b_column
+        places = B_AT + k[:, None] * B_INNER + column[None, :] * B_COLUMN
         right = tl.load(b + places, mask=k_ok[:, None] & columns_ok[None, :], other=0.0)
         total = tl.dot(left, right.to(left.dtype), total, input_precision=PRODUCT)
         if SUMMED:
             summed += tl.sum(left.to(tl.float32), axis=1)
     if BIASED:
-        total += tl.load(b + bias_at + column, mask=columns_ok, other=0.0).to(tl.float32)[None, :]
+        total += tl.load(b + BIAS_AT + column, mask=columns_ok, other=0.0).to(tl.float32)[None, :]
     if ACTIVATE:
-        total = tl.maximum(total, 0.0)
+        total = tl.maximum(total, LEAK * total) if LEAK > 0 else tl.maximum(total, 0.0)
     ok = rows_ok[:, None] & columns_ok[None, :]
-    place = model * out_model + row[:, None] * out_row + column[None, :]
+    inside = row[:, None] * OUT_ROW + column[None, :]
     if ADDED:
-        total += tl.load(add + place, mask=ok, other=0.0).to(tl.float32)
+        total += tl.load(add + model * add_model + inside, mask=ok, other=0.0).to(tl.float32)
     if MASKED:
-        total = tl.where(tl.load(like + place, mask=ok, other=0.0) > 0, total, 0.0)
-    tl.store(out + out_at + place, total.to(out.dtype.element_ty), mask=ok)
+        # rows of ``like`` are as long as the result's
+        seen = tl.load(like + model * like_model + inside, mask=ok, other=0.0).to(tl.float32)
+        total = tl.where(seen > 0, total, LEAK * total if LEAK > 0 else 0.0)
+    tl.store(out + model * out_model + OUT_AT + inside, total.to(out.dtype.element_ty), mask=ok)
     if SUMMED:
-        tl.store(out + model * out_model + sum_at + row, summed, mask=rows_ok & (tile % tiles_across == 0))
+        tl.store(out + model * out_model + SUM_AT + row, summed, mask=rows_ok & (tile % TILES_ACROSS == 0))
+
+
+@triton.jit
+def _update(
+    gradient, x, parameters, first, second, rounded, rates, root, good, row_of_model, gradient_model, x_model,
+    beta1, beta2, rest1, rest2, epsilon,
+    GRADIENT_ROW: tl.constexpr, X_ROW: tl.constexpr, N_OUTPUTS: tl.constexpr, N_INPUTS: tl.constexpr,
+    N_BATCH: tl.constexpr, WEIGHT_AT: tl.constexpr, BIAS_AT: tl.constexpr, TILES: tl.constexpr, ACROSS: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr, PRODUCT: tl.constexpr,
+):  # fmt: skip
+    tile = tl.program_id(0) % TILES
+    model = (tl.program_id(0) // TILES).to(tl.int64)
+    row = tile // ACROSS * ROWS + tl.arange(0, ROWS)
+    column = tile % ACROSS * COLUMNS + tl.arange(0, COLUMNS)
+    total = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
+    summed = tl.zeros((ROWS,), dtype=tl.float32)
+    for begin in range(0, N_BATCH, INNER):
+        k = begin + tl.arange(0, INNER)
+        left = tl.load(
+            gradient + model * gradient_model + row[:, None] + k[None, :] * GRADIENT_ROW,
+            mask=(row < N_OUTPUTS)[:, None] & (k < N_BATCH)[None, :], other=0.0,
+        )  # fmt: skip
+        right = tl.load(
+            x + model * x_model + k[:, None] * X_ROW + column[None, :],
+            mask=(k < N_BATCH)[:, None] & (column < N_INPUTS)[None, :], other=0.0,
+        )  # fmt: skip
+        total = tl.dot(left, right, total, input_precision=PRODUCT)
+        summed += tl.sum(left.to(tl.float32), axis=1)
+    alive = tl.load(good + model) != 0
+    rate, scale = tl.load(rates + model), tl.load(root)
+    place = model * row_of_model + WEIGHT_AT + row[:, None] * N_INPUTS + column[None, :]
+    ok = alive & (row < N_OUTPUTS)[:, None] & (column < N_INPUTS)[None, :]
+    adam_at(
+        parameters, first, second, rounded, place, total, ok, rate, scale, beta1, beta2, rest1, rest2, epsilon
+    )  # fmt: skip
+    place = model * row_of_model + BIAS_AT + row
+    ok = alive & (row < N_OUTPUTS) & (tile % ACROSS == 0)
+    adam_at(
+        parameters, first, second, rounded, place, summed, ok, rate, scale, beta1, beta2, rest1, rest2, epsilon
+    )  # fmt: skip

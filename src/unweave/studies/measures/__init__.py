@@ -1,9 +1,27 @@
 """Everything that a study can find out about a run, by name."""
 
+from unweave.studies.measures.accuracy_by_type import AccuracyByType
+from unweave.studies.measures.by_type import ByType
+from unweave.studies.measures.codes import Codes
+from unweave.studies.measures.downstream import DownstreamAccuracy
+from unweave.studies.measures.elbow import ElbowPoint
+from unweave.studies.measures.fondue import FondueReading
+from unweave.studies.measures.intrinsic import IntrinsicDimensions
 from unweave.studies.measures.measure import Measure
+from unweave.studies.measures.passive import PassiveCorrelations
 from unweave.studies.measures.polarised import Polarised
+from unweave.studies.measures.scores import Scores
 
 MEASURES: dict[str, type[Measure]] = {
+    "accuracy_by_type": AccuracyByType,
+    "by_type": ByType,
+    "codes": Codes,
+    "downstream": DownstreamAccuracy,
+    "elbow": ElbowPoint,
+    "fondue": FondueReading,
+    "intrinsic": IntrinsicDimensions,
+    "passive": PassiveCorrelations,
     "polarised": Polarised,
+    "scores": Scores,
 }
 """One line a measure; its file stands in this folder."""

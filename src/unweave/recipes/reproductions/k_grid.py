@@ -1,0 +1,117 @@
+"""The grid of the large study (Locatello et al., 2019): six objectives, six strengths each, fifty seeds, seven worlds.
+
+k-1 to k-5 ask the same models, so that one store serves them all.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from unweave.config import unknown
+from unweave.data.cars3d import Cars3D
+from unweave.data.dsprites import ColorDSprites, DSprites, NoisyDSprites, ScreamDSprites
+from unweave.data.micro import Micro
+from unweave.data.shapes3d import Shapes3D
+from unweave.data.smallnorb import SmallNORB
+from unweave.data.world import World
+from unweave.models.networks.conv import Conv, ConvStudy
+from unweave.models.networks.mlp import MLP
+from unweave.models.networks.network import Network
+from unweave.models.objectives import DIPVAEI, DIPVAEII, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, Objective
+from unweave.models.optimisers import Adam
+from unweave.studies.study import SIZES
+from unweave.train.experiment import Experiment, Plan
+
+STRENGTHS: dict[str, tuple[str, tuple[float, ...]]] = {
+    "beta_vae": ("beta", (1, 2, 4, 6, 8, 16)),
+    "factor_vae": ("gamma", (10, 20, 30, 40, 50, 100)),
+    "beta_tcvae": ("beta", (1, 2, 4, 6, 8, 10)),
+    "dip_vae_i": ("off_diagonal", (1, 2, 5, 10, 20, 50)),
+    "dip_vae_ii": ("off_diagonal", (1, 2, 5, 10, 20, 50)),
+    "annealed_vae": ("capacity", (5, 10, 25, 50, 75, 100)),
+}
+"""Of each objective the field that is its strength, and the published values of it (Locatello et al., 2019, Table 1).
+A larger capacity is a *weaker* regulariser."""
+
+WORLDS: dict[str, World] = {
+    "dsprites": DSprites(),
+    "color_dsprites": ColorDSprites(),
+    "noisy_dsprites": NoisyDSprites(),
+    "scream_dsprites": ScreamDSprites(),
+    "smallnorb": SmallNORB(),
+    "cars3d": Cars3D(),
+    "shapes3d": Shapes3D(),
+}
+"""In the published study."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much of the grid a size covers, and how long its models train."""
+
+    places: tuple[int, ...]
+    """Which of the six strengths."""
+    n_seeds: int
+    steps: int
+    network: Network
+    latents: int
+    learning_rate: float
+    discriminator: tuple[int, int]
+    """Width and depth of FactorVAE's."""
+    n_samples: int
+    """Examples that a model is measured on."""
+
+
+EXTENTS = {
+    "smoke": Extent((0, 3, 5), 3, 600, MLP((64,), (64,)), 6, 2e-3, (64, 3), 2048),
+    "small": Extent((0, 1, 3, 5), 4, 30_000, Conv(), 10, 5e-4, (1000, 6), 15_000),
+    "paper": Extent((0, 1, 2, 3, 4, 5), 50, 300_000, ConvStudy(), 10, 1e-4, (1000, 6), 15_000),
+}
+
+
+def grid(size: str, worlds: Sequence[str]) -> tuple[Experiment, ...]:
+    """The experiments of a size on these worlds; at ``smoke`` the micro-world stands in for the first of them."""
+    if size not in EXTENTS:
+        raise unknown("size", size, SIZES)
+    extent = EXTENTS[size]
+    chosen = [Micro()] if size == "smoke" else [WORLDS[name] for name in worlds]
+    return tuple(
+        _experiment(world, objective, extent, seed)
+        for world in chosen
+        for objective in _objectives(extent)
+        for seed in range(extent.n_seeds)
+    )
+
+
+def strength_column(objective: str) -> str:
+    """The column of a study's table that holds the strength of an objective."""
+    return f"objective.{STRENGTHS[objective][0]}"
+
+
+def _objectives(extent: Extent) -> Iterator[Objective]:
+    width, depth = extent.discriminator
+    for place in extent.places:
+        strength = {name: values[place] for name, (_, values) in STRENGTHS.items()}
+        yield BetaVAE(strength["beta_vae"])
+        # as published: every iteration counted as two steps, and the discriminator shares the batch
+        rate = extent.learning_rate
+        yield FactorVAE(strength["factor_vae"], "study", learning_rate=rate, width=width, depth=depth)
+        yield BetaTCVAE(strength["beta_tcvae"])
+        yield DIPVAEI(strength["dip_vae_i"])
+        yield DIPVAEII(strength["dip_vae_ii"])
+        # the capacity rises over the first third of training
+        yield AnnealedVAE(capacity=strength["annealed_vae"], rise=extent.steps // 3)
+
+
+def _experiment(world: World, objective: Objective, extent: Extent, seed: int) -> Experiment:
+    return Experiment(
+        world=world,
+        objective=objective,
+        network=extent.network,
+        optimiser=Adam(extent.learning_rate),
+        latents=extent.latents,
+        steps=extent.steps,
+        seed=seed,
+        history_every=max(50, extent.steps // 60),
+        # one thread: the number of threads is part of a run's identity, and models go side by side
+        plan=Plan(threads=1),
+    )

@@ -1,0 +1,75 @@
+"""Train the models of studies and nothing else: for a GPU machine that has PyTorch but neither tables nor trees.
+
+The run folders are measured afterwards, wherever they are carried to (:func:`unweave.studies.adopt.adopt`).
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from unweave.studies.execute import Executor
+from unweave.studies.executors.here import Here
+from unweave.studies.plan import plan
+from unweave.studies.run import run_study
+from unweave.studies.study import Study
+from unweave.train.checkpoint import from_bytes, to_bytes
+from unweave.train.folder import RunFolder
+from unweave.train.loop import Interrupted, Manner
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What has been trained of some studies, by id, and what has not."""
+
+    done: tuple[str, ...]
+    left: tuple[str, ...]
+    seconds: float
+
+
+def train_only(
+    studies: Sequence[Study],
+    root: Path | str,
+    *,
+    execute: Executor = Here(),
+    how: Manner = Manner(),
+    seconds: float | int | None = None,
+    compact: bool = False,
+) -> Trained:
+    """Train every experiment that these studies begin with; what would follow from their results is left out.
+
+    After ``seconds`` training stops and is saved: the same call goes on. ``compact`` rounds the weights of finished
+    runs to 16 bits, half the bytes to carry.
+    """
+    begin = time.monotonic()
+
+    def stop() -> bool:
+        return how.stop() or (seconds is not None and time.monotonic() - begin >= seconds)
+
+    for study in studies:
+        if stop():
+            break
+        bare = replace(study, measures=(), follow_up=None)
+        try:
+            run_study(bare, root, execute=execute, how=replace(how, stop=stop))
+        except Interrupted as stopped:
+            print(stopped, file=sys.stderr, flush=True)
+    ids = [name for study in studies for name in plan(study.experiments, needs_data=False)]
+    folders = {name: RunFolder(Path(root) / name) for name in ids}
+    done = tuple(name for name, folder in folders.items() if folder.has("model.safetensors"))
+    for name in done if compact else ():
+        make_compact(folders[name])
+    return Trained(done, tuple(name for name in folders if name not in done), time.monotonic() - begin)
+
+
+def make_compact(folder: RunFolder) -> None:
+    """Round a run's weights to 16 bits, and say so in its environment."""
+    tensors, metadata = from_bytes(folder.read("model.safetensors"))
+    if all(tensor.dtype == torch.float16 for tensor in tensors.values()):
+        return
+    environment = folder.read_json("environment.json") if folder.has("environment.json") else {}
+    folder.write_json("environment.json", environment | {"weights": "rounded to float16 after training"})
+    folder.write("model.safetensors", to_bytes({name: one.half() for name, one in tensors.items()}, metadata))

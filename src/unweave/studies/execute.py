@@ -1,0 +1,27 @@
+"""Executors bring packs to workers: in this process, in others, on a cluster. What a worker does is ``perform``."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from unweave.studies.pack import Pack
+from unweave.train.loop import Manner
+
+Ended = Callable[[Pack], None]
+"""Called when all runs of a pack have come to their end."""
+
+
+@dataclass(frozen=True)
+class Executor(ABC):
+    """Performs packs somewhere and returns when all have ended; when asked to stop, raises ``Interrupted``."""
+
+    elsewhere: ClassVar[bool] = False
+    """Whether the work is done on other machines, so that only they need the data."""
+
+    workers: int = 1
+    """How many packs are worked on at a time."""
+
+    @abstractmethod
+    def __call__(self, packs: Sequence[Pack], root: Path, how: Manner, ended: Ended) -> None: ...

@@ -1,0 +1,22 @@
+"""One pack after the other, in this process."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from unweave.studies.execute import Ended, Executor
+from unweave.studies.pack import Pack
+from unweave.studies.perform import perform
+from unweave.train.loop import Interrupted, Manner
+
+
+@dataclass(frozen=True)
+class Here(Executor):
+    """Nothing is started; a crash of this process ends the study, which goes on with the same call."""
+
+    def __call__(self, packs: Sequence[Pack], root: Path, how: Manner, ended: Ended) -> None:
+        for pack in packs:
+            if how.stop():
+                raise Interrupted("stopped; the same command goes on")
+            perform(pack, root, how)
+            ended(pack)

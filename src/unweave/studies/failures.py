@@ -1,0 +1,84 @@
+"""Failure is data: its reason and its log stay in the run's folder, the study goes on, and it can be retried."""
+
+import errno
+import signal
+import traceback
+from typing import Any
+
+from unweave.studies.measures.measure import Measure
+from unweave.train.folder import RunFolder
+
+FAILURE, LOG, OF_MEASURES = "failure.json", "log.txt", "failures/"
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def record(folder: RunFolder, error: BaseException) -> None:
+    """Keep why a run failed, and the traceback. A failure that training itself has written stays as it is."""
+    folder.write(LOG, "".join(traceback.format_exception(error)))
+    if not folder.has(FAILURE):
+        folder.write_json(FAILURE, {"kind": _kind(error), "reason": _reason(error)})
+
+
+def record_of_measure(folder: RunFolder, measure: Measure, error: BaseException) -> None:
+    """Keep why one measure of a finished run failed."""
+    _write_of_measure(folder, measure, {"kind": _kind(error), "reason": _reason(error)}, error)
+
+
+def record_crash(folder: RunFolder, missing: list[Measure], status: int, log: str) -> None:
+    """Keep that the worker's process died, again and again, while it trained this run or took its measures."""
+    died = _died(status)
+    reason = {"kind": "crash", "reason": f"the process that worked on it {died}; the end of its log is in {LOG}"}
+    folder.write(LOG, log or "the process left no words\n")
+    if not folder.has("model.safetensors"):
+        folder.write_json(FAILURE, reason)
+    elif missing:
+        _write_of_measure(folder, missing[0], reason)
+
+
+def clear(folder: RunFolder) -> bool:
+    """Forget all failures of a run, so that what failed is tried again. Says whether there were any."""
+    names = [name for name in folder.names() if name in (FAILURE, LOG) or name.startswith(OF_MEASURES)]
+    folder.remove(*names)
+    return bool(names)
+
+
+def file_of(measure: Measure) -> str:
+    """Where the failure of a measure is kept."""
+    return OF_MEASURES + measure.file.removeprefix("measures/")
+
+
+def reason_of(failure: dict[str, Any]) -> str:
+    """One line for a failure, also for one that training has written."""
+    if "reason" in failure:
+        return str(failure["reason"])
+    return f"{failure.get('term')} became {failure.get('value')} at step {failure.get('step')}"
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error says that the disk is full: no fault of the run."""
+    return isinstance(error, OSError) and error.errno in FULL
+
+
+def _write_of_measure(
+    folder: RunFolder, measure: Measure, what: dict[str, str], error: BaseException | None = None
+) -> None:
+    log = "".join(traceback.format_exception(error)) if error else ""
+    folder.write_json(file_of(measure), what | {"measure": measure.name, "log": log})
+
+
+def _kind(error: BaseException) -> str:
+    words = str(error).lower()
+    out = isinstance(error, MemoryError) or "out of memory" in words or "can't allocate memory" in words
+    return "memory" if out else "not finite" if isinstance(error, ArithmeticError) else "exception"
+
+
+def _reason(error: BaseException) -> str:
+    first = (str(error).splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+def _died(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}"
+    name = signal.Signals(-status).name
+    return f"was killed by {name}" + (", perhaps for want of memory" if -status == signal.SIGKILL else "")

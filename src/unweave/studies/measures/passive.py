@@ -1,0 +1,53 @@
+"""Correlations of the latents of a run with each other, at its end and over its snapshots (Bonheme, 2023, §6.5)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from unweave.metrics.polarised.passive import passive_correlation
+from unweave.metrics.polarised.types import variable_types
+from unweave.shapes import Float, Tensor
+from unweave.studies.measures.encoded import encoded
+from unweave.studies.measures.measure import Measure
+from unweave.train.run import Run
+
+DIGITS = 4
+
+
+@dataclass(frozen=True)
+class PassiveCorrelations(Measure):
+    """Correlation matrices of the mean codes at every snapshot, and how often each latent's strongest exceeds 0.2."""
+
+    name: ClassVar[str] = "passive"
+    n_samples: int = 10_000
+    threshold: float = 0.2
+
+    def __call__(self, run: Run) -> Mapping[str, Any]:
+        code = encoded(run, self.n_samples)
+        types = variable_types(code.mean, code.variance)
+        last = passive_correlation(code.mean, types, threshold=self.threshold)
+        steps = sorted(run.snapshots)
+        found = {
+            "types": list(types),
+            "correlation": _rounded(last.correlation),
+            "strongest": _rounded(last.strongest),
+            "steps": steps,
+        }
+        if steps:
+            images = run.data.examples(code.rows[: min(len(code.rows), 2048)])
+            means = torch.stack([_means(run, images, run.snapshots[step]) for step in steps])
+            course = passive_correlation(means, types, threshold=self.threshold)
+            found |= {"often": course.often.tolist(), "course": _rounded(course.correlation)}
+        return found
+
+
+@torch.no_grad()
+def _means(run: Run, images: Float[Tensor, "sample ..."], name: str) -> Float[Tensor, "sample latent"]:
+    model = run.load_weights(name)
+    return torch.cat([model.encode(part.to(run.device)).mean.cpu() for part in images.split(256)])
+
+
+def _rounded(values: Tensor) -> Any:
+    return values.double().round(decimals=DIGITS).tolist()

@@ -1,0 +1,115 @@
+"""Packs: runs that are trained together, and what is measured of each. A result never depends on its pack."""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from unweave.config import find, from_plain, to_plain
+from unweave.models import VAE
+from unweave.studies.measures.measure import Measure
+from unweave.train.experiment import TABLES, Experiment, experiment_from, experiment_to
+from unweave.train.fleet_engine import side_by_side
+from unweave.train.fleet_members import structure
+
+MOST_ON_CPU, MOST_ON_GPU, MOST_MEASURED = 32, 512, 8
+"""Models in a pack. On a GPU the worker trains as many of them at a time as its memory holds."""
+
+SMALL = 1_000_000
+"""Parameters up to which dense networks gain from being stacked on a CPU."""
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Runs that one worker brings to their end."""
+
+    experiments: tuple[Experiment, ...]
+    measures: tuple[Measure, ...] = ()
+    trains: bool = True
+    """Whether runs that are not trained are trained; else only measured."""
+
+    @property
+    def needs_gpu(self) -> bool:
+        return self.trains and self.experiments[0].plan.device.startswith("cuda")
+
+    @property
+    def threads(self) -> int:
+        return self.experiments[0].plan.threads if self.trains else 1
+
+
+def pack(
+    experiments: Sequence[Experiment],
+    measures: Sequence[Measure] = (),
+    *,
+    workers: int = 1,
+    begun: Iterable[Sequence[str]] = (),
+) -> list[Pack]:
+    """Group resolved experiments into packs, evenly over so many workers.
+
+    ``begun`` are the ids of fleets that were interrupted: their members stay together, so that they go on from their
+    checkpoint.
+    """
+    waiting = {experiment.id: experiment for experiment in experiments}
+    together = [[waiting.pop(id) for id in ids] for ids in begun if all(id in waiting for id in ids)]
+    groups: dict[str, list[Experiment]] = {}
+    for experiment in waiting.values():
+        groups.setdefault(_key(experiment), []).append(experiment)
+    for group in groups.values():
+        size = _size(group, workers)
+        together += [group[first : first + size] for first in range(0, len(group), size)]
+    return [Pack(tuple(members), tuple(measures)) for members in together]
+
+
+def measuring(experiments: Sequence[Experiment], measures: Sequence[Measure]) -> list[Pack]:
+    """Packs that only measure: what follows a fleet on a GPU, on as many cores as there are."""
+    places = range(0, len(experiments), MOST_MEASURED)
+    return [Pack(tuple(experiments[p : p + MOST_MEASURED]), tuple(measures), trains=False) for p in places]
+
+
+def pack_to(pack: Pack) -> str:
+    """A pack as text: how it travels to any worker. A measure goes by its import path."""
+    measures = [{"name": _path(type(m)), "fields": to_plain(m)} for m in pack.measures]
+    experiments = [experiment_to(experiment) for experiment in pack.experiments]
+    return json.dumps({"experiments": experiments, "measures": measures, "trains": pack.trains})
+
+
+def pack_from(text: str) -> Pack:
+    """The inverse of :func:`pack_to`."""
+    plain = json.loads(text)
+    experiments = tuple(experiment_from(experiment) for experiment in plain["experiments"])
+    return Pack(experiments, tuple(_measure(measure) for measure in plain["measures"]), plain["trains"])
+
+
+def _measure(plain: dict[str, Any]) -> Measure:
+    cls = find("measure", plain["name"], {})
+    fields = {key: value for key, value in plain["fields"].items() if key != "name"}
+    found: Measure = from_plain(cls, fields, TABLES, plain["name"])
+    return found
+
+
+def _path(cls: type) -> str:
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _key(experiment: Experiment) -> str:
+    # latents may differ in a fleet, but a wider stack sums in another order, and the last bits are others
+    return json.dumps(to_plain(structure(experiment) | {"latents": experiment.latents}), sort_keys=True)
+
+
+def _size(group: Sequence[Experiment], workers: int) -> int:
+    first = group[0]
+    if side_by_side(first):
+        return 1
+    on_gpu = first.plan.device.startswith("cuda")
+    if not on_gpu and _n_parameters(first) > SMALL:
+        return 1
+    return min(MOST_ON_GPU if on_gpu else MOST_ON_CPU, math.ceil(len(group) / max(1, workers)))
+
+
+def _n_parameters(experiment: Experiment) -> int:
+    with torch.device("meta"):
+        model = VAE(experiment.architecture(experiment.world.card().shape), experiment.init, experiment.seed)
+    return sum(parameter.numel() for parameter in model.parameters())

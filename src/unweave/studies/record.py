@@ -1,0 +1,103 @@
+"""What a store knows of its studies: which runs belong to one, where it came from, and how far it is."""
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from unweave.config import unknown
+from unweave.data.files import write_text
+from unweave.studies.claims import born
+
+
+@dataclass(frozen=True)
+class Record:
+    """A study that was run in a store, kept in ``.unweave/studies/NAME.json``."""
+
+    name: str
+    title: str = ""
+    experiments: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """How it was called: recipe, size, executor; empty for one run from Python."""
+    command: tuple[str, ...] = ()
+
+
+def write_record(home: Path, record: Record) -> None:
+    """Keep what is known of a study."""
+    write_text(_file(home, record.name), json.dumps(asdict(record), indent=1) + "\n")
+
+
+def read_record(home: Path, name: str = "") -> Record:
+    """A study by its name; without one the only study there is."""
+    known = names(home)
+    if not known:
+        raise FileNotFoundError(f"{home.parent} holds no study; begin one with: unweave study run RECIPE --store DIR")
+    if not name and len(known) > 1:
+        raise ValueError(f"{home.parent} holds several studies: say which of {', '.join(known)}")
+    name = name or known[0]
+    if name not in known:
+        raise unknown("study", name, known)
+    plain = json.loads(_file(home, name).read_text())
+    return Record(**{key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()})
+
+
+def names(home: Path) -> list[str]:
+    """Every study of a store."""
+    return sorted(path.stem for path in (home / "studies").glob("*.json") if not path.name.endswith(".progress.json"))
+
+
+class Progress:
+    """How far the process that runs a study is, for others to read. Times are measured, not read off a clock."""
+
+    EVERY = 2.0
+
+    def __init__(self, home: Path, name: str) -> None:
+        self.file = home / "studies" / f"{name}.progress.json"
+        self.begin = self.written = time.monotonic()
+        self.ended = 0
+        self._write()
+
+    def add(self, n: int) -> None:
+        """So many more runs have ended."""
+        self.ended += n
+        if time.monotonic() - self.written >= self.EVERY:
+            self._write()
+
+    def close(self) -> None:
+        """The last word."""
+        self._write()
+
+    def _write(self) -> None:
+        self.written = time.monotonic()
+        pid = os.getpid()
+        said = {"ended": self.ended, "seconds": self.written - self.begin, "host": socket.gethostname()}
+        said |= {"pid": pid, "born": born(pid), "written": datetime.now(UTC).isoformat(timespec="seconds")}
+        write_text(self.file, json.dumps(said))
+
+
+def read_progress(home: Path, name: str) -> dict[str, Any]:
+    """The last progress of a study; empty where there is none."""
+    try:
+        found: dict[str, Any] = json.loads((home / "studies" / f"{name}.progress.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    here = found.get("host") == socket.gethostname()
+    return found | {"alive": not here or born(found["pid"]) == found["born"]}
+
+
+def record_of(name: str, title: str, ids: Iterable[str], measures: Iterable[str], options: Mapping[str, Any]) -> Record:
+    """The record of a study that is being run by this process."""
+    return Record(name, title, tuple(ids), tuple(measures), dict(options), tuple(sys.argv))
+
+
+def _file(home: Path, name: str) -> Path:
+    if not name or name.startswith(".") or "/" in name or "\\" in name:
+        raise ValueError(f"the name of a study becomes a file's, such as z-table-3.4-smoke, and cannot be {name!r}")
+    return home / "studies" / f"{name}.json"

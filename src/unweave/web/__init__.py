@@ -1,0 +1,1 @@
+"""The explorer: an API over a store of runs, and the page that makes a latent space something to move through."""

@@ -1,0 +1,79 @@
+"""Routes over the whole store: the table of runs, sparklines, studies, dimension searches."""
+
+from typing import Annotated, Any
+
+import pydantic_core
+from fastapi import APIRouter, Query
+from fastapi.responses import Response
+
+import unweave
+from unweave.web.answers import Problem, SearchAnswer, Sparklines, StoreAnswer, StudyAnswer, Table
+from unweave.web.catalogue import Catalogue
+from unweave.web.columns import pack
+from unweave.web.courses import sparkline
+from unweave.web.searches import search_answer
+from unweave.web.shelf import NotHere, Shelf
+from unweave.web.studying import study_answer, study_names
+
+MOST_SPARKLINES = 60
+MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Problem}, 422: {"model": Problem}}
+
+
+def store_routes(shelf: Shelf, catalogue: Catalogue) -> APIRouter:
+    """Everything that needs no model."""
+    api = APIRouter(prefix="/api", tags=["store"])
+    packed: dict[int, bytes] = {}
+    sparks: dict[str, tuple[Any, list[float]]] = {}
+
+    @api.get("/store")
+    def get_store() -> StoreAnswer:
+        """What there is to look at."""
+        return StoreAnswer(
+            name=shelf.root.name or str(shelf.root),
+            version=unweave.__version__,
+            n_runs=len(catalogue.rows()),
+            studies=study_names(shelf),
+            searches=shelf.searches(),
+        )
+
+    @api.get("/runs", response_model=Table, responses={422: {"model": Problem}})
+    def get_runs(since: Annotated[int, Query(ge=0, le=2**53)] = 0) -> Response:
+        """The table of runs, or what changed in it since a version."""
+        changes = catalogue.since(since)
+        if changes.whole and changes.complete and changes.version in packed:
+            return Response(packed[changes.version], media_type="application/json")
+        content = pydantic_core.to_json(pack(changes))
+        if changes.whole and changes.complete:
+            packed.clear()
+            packed[changes.version] = content
+        return Response(content, media_type="application/json")
+
+    @api.get("/sparklines", responses={422: {"model": Problem}})
+    def get_sparklines(ids: Annotated[list[str], Query(max_length=MOST_SPARKLINES)]) -> Sparklines:
+        """The loss of some runs over training; a run that is not there has none."""
+        rows, found = catalogue.rows(), {}
+        for run_id in ids:
+            mark = rows.get(run_id, {}).get("modified")
+            if run_id not in sparks or sparks[run_id][0] != mark:
+                sparks[run_id] = (mark, _sparkline(shelf, run_id))
+            found[run_id] = sparks[run_id][1]
+        return Sparklines(losses=found)
+
+    @api.get("/studies/{name}", responses=MISSING)
+    def get_study(name: str) -> StudyAnswer:
+        """A study: its runs and what was published."""
+        return study_answer(shelf, name)
+
+    @api.get("/searches/{name}", responses=MISSING)
+    def get_search(name: str) -> SearchAnswer:
+        """A dimension search, as far as it has come."""
+        return search_answer(shelf, name)
+
+    return api
+
+
+def _sparkline(shelf: Shelf, run_id: str) -> list[float]:
+    try:
+        return sparkline(shelf.run(run_id))
+    except NotHere:
+        return []

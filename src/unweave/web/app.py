@@ -1,0 +1,78 @@
+"""The application: the API over one store, the page, and the guard around both."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+
+import unweave
+from unweave.train.folder import DamagedFile
+from unweave.web.api_run import run_routes
+from unweave.web.api_store import store_routes
+from unweave.web.catalogue import Catalogue
+from unweave.web.decoding import Decoding
+from unweave.web.guard import Door, Guard
+from unweave.web.library import Library, NotReady
+from unweave.web.pages import page_routes
+from unweave.web.shelf import NotHere, Shelf
+
+
+def create_app(store: Path | str, door: Door = Door()) -> FastAPI:
+    """The explorer of a store, as an ASGI application."""
+    shelf = Shelf(store)
+    catalogue, library, decoding = Catalogue(shelf), Library(shelf), Decoding()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        catalogue.start()
+        yield
+        catalogue.stop()
+        decoding.end()
+
+    app = FastAPI(
+        title="unweave explorer",
+        version=unweave.__version__,
+        description="Runs of a store: their latents, histories, scores, and pictures decoded from any code.",
+        lifespan=lifespan,
+        # the usual documentation pages load scripts from elsewhere
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+    )
+    app.state.catalogue, app.state.library = catalogue, library
+    app.include_router(store_routes(shelf, catalogue))
+    app.include_router(run_routes(shelf, library, decoding))
+    app.include_router(page_routes())
+    for kind, status in PROBLEMS.items():
+        app.add_exception_handler(kind, _sentence(status))
+    app.add_middleware(Guard, door=door)
+    return app
+
+
+PROBLEMS: dict[type[Exception], int] = {
+    NotHere: 404,
+    FileNotFoundError: 410,
+    DamagedFile: 410,
+    NotReady: 409,
+    ValueError: 422,
+    OSError: 410,
+    KeyError: 410,
+    Exception: 500,
+}
+"""What can go wrong and the status it is answered with; a folder that vanished or was damaged is 410, gone."""
+
+
+def _sentence(status: int) -> Callable[[Request, Exception], Any]:
+    async def answer(request: Request, error: Exception) -> JSONResponse:
+        if status == 410 and not isinstance(error, DamagedFile):
+            words = f"this run's folder has changed or is damaged: {error}"
+        elif status == 500:
+            words = f"something went wrong here: {type(error).__name__}. The terminal says more."
+        else:
+            words = str(error)
+        return JSONResponse({"detail": words}, status_code=status)
+
+    return answer

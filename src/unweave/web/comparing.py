@@ -1,0 +1,81 @@
+"""Two runs side by side: their layers by CKA and Procrustes, and which latent of one is which of the other."""
+
+from dataclasses import dataclass
+
+import torch
+
+from unweave import rng
+from unweave.config import to_plain
+from unweave.evaluate.activations import activations
+from unweave.evaluate.similarity import compact
+from unweave.metrics.polarised.types import Type, variable_types
+from unweave.metrics.similarity.cka import cka_matrix
+from unweave.metrics.similarity.matching import matching
+from unweave.metrics.similarity.procrustes import procrustes_matrix
+from unweave.shapes import Bool, Float, Tensor
+from unweave.web.answers import CompareAnswer, MatchAnswer
+from unweave.web.library import Opened
+from unweave.web.numbers import matrix
+
+N_EXAMPLES = 300
+"""Fewer than `unweave compare` takes: someone is waiting, and the nuclear norms of all pairs of layers cost most."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A model's answers to the common examples: its layers in their principal directions, its mean codes."""
+
+    names: tuple[str, ...]
+    layers: tuple[Float[Tensor, "sample _"], ...]
+    n_encoder: int
+    mean: Float[Tensor, "sample latent"]
+    types: list[Type]
+
+    @property
+    def used(self) -> Bool[Tensor, "latent"]:
+        return torch.tensor([kind != "passive" for kind in self.types])
+
+
+def compare_answer(left: Opened, right: Opened) -> CompareAnswer:
+    """Compare two runs of one world on the same examples."""
+    _check_worlds(left, right)
+    images = left.with_data().images(N_EXAMPLES)
+    first, second = look(left, images), look(right, images)
+    matched = matching(first.mean, second.mean, left_active=first.used, right_active=second.used)
+    pairs = [(i, int(partner)) for i, partner in enumerate(matched.partner) if partner >= 0]
+    return CompareAnswer(
+        left=left.name,
+        right=right.name,
+        rows=list(first.names),
+        columns=list(second.names),
+        splits=[first.n_encoder, second.n_encoder],
+        cka=matrix(cka_matrix(first.layers, second.layers).scores),
+        procrustes=matrix(procrustes_matrix(first.layers, second.layers).scores),
+        matches=[MatchAnswer(left=i, right=j, correlation=float(matched.correlation[i])) for i, j in pairs],
+        score=matched.score if pairs else None,
+        left_types=first.types,
+        right_types=second.types,
+        correlation=matrix(matched.matrix),
+        n_examples=len(images),
+        identical=left.checksum == right.checksum,
+    )
+
+
+def look(opened: Opened, images: Float[Tensor, "sample ..."]) -> Seen:
+    """What every layer of a run's model answers to some images."""
+    # noise of its own for every model, or codes that are mostly noise would look alike; equal weights draw equal noise
+    own = rng.derive(0, rng.Purpose.RESAMPLE, int(opened.checksum[:10], 16))
+    found = activations(opened.model, images, seed=own)
+    by_name = dict(zip(found.names, found.layers))
+    mean = by_name["mean"].double()
+    types = variable_types(mean, by_name.get("variance", torch.zeros_like(mean)).double())
+    return Seen(found.names, tuple(compact(layer) for layer in found.layers), found.n_encoder, mean, types)
+
+
+def _check_worlds(left: Opened, right: Opened) -> None:
+    worlds = [opened.run.experiment.world for opened in (left, right)]
+    if to_plain(worlds[0]) != to_plain(worlds[1]):
+        raise ValueError(
+            f"one run learned {worlds[0].name} and the other {worlds[1].name}, or with other options: models are"
+            " compared on the same examples, so choose two runs of one world"
+        )

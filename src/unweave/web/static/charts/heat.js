@@ -1,0 +1,77 @@
+// A matrix as colours, its values written in where there is room.
+
+import { s } from "../lib/dom.js";
+import { number } from "../lib/format.js";
+
+const SEQUENTIAL = [[245, 248, 250], [91, 163, 207], [8, 48, 92]];
+const DIVERGING = [[140, 59, 0], [232, 144, 90], [247, 247, 245], [91, 163, 207], [8, 69, 126]];
+
+/** heat({values, rows, columns, diverging, splits, onpick}): the first row at the top. */
+export function heat({ values, rows, columns, diverging = false, limits = null, splits = [null, null], label = "",
+  rowName = "", columnName = "", onpick = null }) {
+  const cell = Math.max(16, Math.min(46, Math.floor(560 / Math.max(columns.length, rows.length))));
+  const words = (names) => Math.max(...names.map((name) => name.length));
+  const left = 22 + 6.4 * Math.min(22, words(rows));
+  const slanted = words(columns) * 6.4 > cell;
+  const top = slanted ? 18 + 4.6 * Math.min(22, words(columns)) : 26;
+  const right = slanted ? 10 + Math.max(0, 4.2 * columns.at(-1).length - cell / 2) : 10;
+  const width = left + cell * columns.length + right;
+  const height = top + cell * rows.length + (columnName ? 24 : 8);
+  const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "chart heat" });
+  svg.style.maxWidth = `${Math.round(width * 1.15)}px`;
+  const [low, high] = limits ?? reach(values, diverging);
+  rows.forEach((name, i) => svg.append(s("text", { class: "tick", x: left - 6, y: top + cell * (i + 0.5) + 4, "text-anchor": "end" }, cut(name))));
+  columns.forEach((name, j) => svg.append(columnTick(name, left + cell * (j + 0.5), top - 7, slanted)));
+  rows.forEach((row, i) => columns.forEach((column, j) => {
+    svg.append(...box(values[i][j], { x: left + cell * j, y: top + cell * i, cell, low, high, diverging,
+      words: `${row} · ${column}: ${number(values[i][j])}`, onpick: onpick && (() => onpick(i, j)) }));
+  }));
+  svg.append(...lines(splits, { left, top, cell, rows, columns }));
+  if (columnName) svg.append(s("text", { class: "name", x: left + (cell * columns.length) / 2, y: height - 4, "text-anchor": "middle" }, columnName));
+  if (rowName) svg.append(s("text", { class: "name", transform: `translate(11 ${top + (cell * rows.length) / 2}) rotate(-90)`, "text-anchor": "middle" }, rowName));
+  return svg;
+}
+
+function reach(values, diverging) {
+  const known = values.flat().filter((value) => value !== null);
+  if (!known.length) return [0, 1];
+  if (diverging) {
+    const most = Math.max(1e-12, ...known.map(Math.abs));
+    return [-most, most];
+  }
+  const [low, high] = [Math.min(0, ...known), Math.max(...known)];
+  return [low, high > low ? high : low + 1];
+}
+
+function columnTick(name, x, y, slanted) {
+  const given = slanted ? { transform: `translate(${x + 4} ${y}) rotate(-40)`, "text-anchor": "start" } : { x, y, "text-anchor": "middle" };
+  return s("text", { class: "tick", ...given }, cut(name));
+}
+
+function box(value, { x, y, cell, low, high, diverging, words, onpick }) {
+  const share = value === null ? null : (value - low) / (high - low);
+  const colour = share === null ? [128, 136, 144] : blend(diverging ? DIVERGING : SEQUENTIAL, share);
+  const rect = s("rect", { x: x + 0.5, y: y + 0.5, width: cell - 1, height: cell - 1, rx: 2, fill: `rgb(${colour})`,
+    "fill-opacity": share === null ? 0.15 : 1, class: onpick ? "pick" : "" }, s("title", {}, words));
+  if (onpick) rect.addEventListener("click", onpick);
+  if (cell < 26 || value === null) return [rect];
+  const dark = 0.2126 * colour[0] + 0.7152 * colour[1] + 0.0722 * colour[2] < 135;
+  const text = Math.abs(value) >= 100 ? number(Math.round(value)) : value.toFixed(2).replace("-", "−");
+  return [rect, s("text", { class: "inside", x: x + cell / 2, y: y + cell / 2 + 3.5, "text-anchor": "middle", fill: dark ? "#fff" : "#1a2430" }, text)];
+}
+
+function blend(anchors, share) {
+  const place = Math.max(0, Math.min(1, share)) * (anchors.length - 1);
+  const low = Math.min(anchors.length - 2, Math.floor(place));
+  return anchors[low].map((from, i) => Math.round(from + (anchors[low + 1][i] - from) * (place - low)));
+}
+
+/** Where an encoder ends and a decoder begins. */
+function lines([row, column], { left, top, cell, rows, columns }) {
+  const made = [];
+  if (row) made.push(s("line", { class: "split", x1: left, x2: left + cell * columns.length, y1: top + cell * row, y2: top + cell * row }));
+  if (column) made.push(s("line", { class: "split", y1: top, y2: top + cell * rows.length, x1: left + cell * column, x2: left + cell * column }));
+  return made;
+}
+
+const cut = (name) => (name.length > 22 ? `${name.slice(0, 21)}…` : name);

@@ -1,0 +1,84 @@
+// Runs as points: a scatter of one number against another, and violins of one number by group.
+
+import { s } from "../lib/dom.js";
+import { number } from "../lib/format.js";
+import { density, known, quantile } from "../lib/statistics.js";
+import { frame, inner, range, scale } from "./axes.js";
+
+export const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#7b858f"];
+const MOST = 4000;
+
+/** scatter({points: [{id, x, y, group, words}], marks, onpick}): a click on a point opens its run. */
+export function scatter({ points, groups, xName, yName, marks = [], onpick, label, width = 620, height = 400 }) {
+  const shown = points.length > MOST ? points.filter((_, i) => i % Math.ceil(points.length / MOST) === 0) : points;
+  const box = { width, height };
+  const at = inner(box);
+  const column = (axis) => [...points.map((one) => one[axis]), ...marks.filter((one) => one.axis === axis).map((one) => one.value)];
+  const xs = scale(range(column("x")), at.x);
+  const ys = scale(range(column("y")), at.y);
+  const svg = frame({ ...box, x: xs, y: ys, xName, yName, label });
+  for (const one of marks) svg.append(...mark(one, xs, ys, at));
+  const size = shown.length > 1500 ? 2.2 : shown.length > 200 ? 3.4 : 5;
+  for (const one of shown) {
+    const dot = s("circle", { class: "dot", cx: xs(one.x).toFixed(1), cy: ys(one.y).toFixed(1), r: size,
+      fill: COLOURS[groups.indexOf(one.group) % COLOURS.length], tabindex: shown.length <= 200 ? 0 : null, "data-run": one.id },
+      s("title", {}, `${one.words}\n${xName} ${number(one.x)}, ${yName} ${number(one.y)}`));
+    dot.addEventListener("click", () => onpick(one.id));
+    dot.addEventListener("keydown", (event) => event.key === "Enter" && onpick(one.id));
+    svg.append(dot);
+  }
+  return svg;
+}
+
+/** A published value as a dashed line with its name. */
+function mark({ axis, value, words }, xs, ys, at) {
+  const line = axis === "x"
+    ? { x1: xs(value), x2: xs(value), y1: at.y[0], y2: at.y[1] }
+    : { x1: at.x[0], x2: at.x[1], y1: ys(value), y2: ys(value) };
+  const text = axis === "x" ? { x: xs(value) + 4, y: at.y[1] + 10 } : { x: at.x[1], y: ys(value) - 4, "text-anchor": "end" };
+  return [s("line", { class: "mark", ...line }, s("title", {}, `published: ${words}, ${number(value)}`)),
+    s("text", { class: "tick mark", ...text }, "published")];
+}
+
+/** violins({groups: [{name, values, ids, colour}], onpick}): density, quartiles, and the runs themselves. */
+export function violins({ groups, yName, marks = [], onpick, label, height = 360 }) {
+  const width = Math.max(420, Math.min(1100, 90 + groups.length * 84));
+  const box = { width, height, bottom: 74 };
+  const at = inner(box);
+  const ys = scale(range([...groups.flatMap((one) => one.values), ...marks.map((one) => one.value)]), at.y);
+  const svg = frame({ ...box, x: null, y: ys, yName, label });
+  for (const one of marks) svg.append(...mark({ ...one, axis: "y" }, null, ys, at));
+  const wide = (at.x[1] - at.x[0]) / groups.length;
+  groups.forEach((group, place) => {
+    const middle = at.x[0] + wide * (place + 0.5);
+    svg.append(...violin(group, middle, Math.min(34, wide * 0.42), ys, onpick));
+    group.name.split("\n").forEach((words, line) => svg.append(s("text", { class: "tick", x: middle, y: height - 56 + 14 * line, "text-anchor": "middle" }, cut(words, wide))));
+  });
+  return svg;
+}
+
+function violin({ values, ids, colour }, middle, half, ys, onpick) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const made = [];
+  if (values.length >= 5 && sorted[0] < sorted.at(-1)) {
+    const points = Array.from({ length: 33 }, (_, i) => sorted[0] + ((sorted.at(-1) - sorted[0]) * i) / 32);
+    const thick = density(values.length > 800 ? values.filter((_, i) => i % Math.ceil(values.length / 800) === 0) : values, points);
+    const most = Math.max(...thick);
+    const side = (sign) => points.map((value, i) => `${(middle + (sign * half * thick[i]) / most).toFixed(1)},${ys(value).toFixed(1)}`);
+    made.push(s("path", { class: "violin", fill: colour, d: `M${[...side(-1), ...side(1).reverse()].join("L")}Z` }));
+  }
+  const few = values.length > 300 ? [] : values;
+  few.forEach((value, i) => {
+    const shift = (((i * 0.618) % 1) - 0.5) * half * 0.7;
+    const dot = s("circle", { class: "dot", cx: (middle + shift).toFixed(1), cy: ys(value).toFixed(1), r: 3, fill: colour, "data-run": ids[i] }, s("title", {}, `${ids[i]}: ${number(value)}`));
+    dot.addEventListener("click", () => onpick(ids[i]));
+    made.push(dot);
+  });
+  const median = ys(quantile(sorted, 0.5));
+  made.push(s("line", { class: "median", x1: middle - half * 0.6, x2: middle + half * 0.6, y1: median, y2: median }, s("title", {}, `median ${number(quantile(sorted, 0.5))} of ${values.length}`)));
+  return made;
+}
+
+const cut = (words, wide) => (words.length * 6.2 > wide ? `${words.slice(0, Math.max(3, Math.floor(wide / 6.2) - 1))}…` : words);
+
+export { known };

@@ -1,0 +1,49 @@
+// Numbers and names as people read them.
+
+/** Three digits that matter, a true minus sign, thousands apart. */
+export function number(value, digits = 3) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (typeof value !== "number") return String(value);
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
+  const size = Math.abs(value);
+  let text;
+  if (Number.isInteger(value) && size < 1e9) text = size >= 10000 ? value.toLocaleString("en") : String(value);
+  else if (size < 1e-4 || size >= 1e9) text = value.toExponential(1).replace("e+", "e");
+  else if (size >= 1000) text = Math.round(value).toLocaleString("en");
+  else text = value.toFixed(Math.min(6, Math.max(0, digits - 1 - Math.floor(Math.log10(size)))));
+  return text.replace("-", "−");
+}
+
+export const percent = (share) => (share < 0.01 ? "less than 1 %" : `${Math.round(100 * share)} %`);
+
+const WORDS = {
+  "world.name": "world", "objective.name": "objective", "objective.beta": "β", "objective.gamma": "γ", seed: "seed",
+  "latents.active": "active", "latents.mixed": "mixed", "latents.passive": "passive", latents: "latents",
+  "polarised.n_active": "active (measured)", modified: "changed", "network.name": "network", state: "state", id: "run",
+};
+
+/** The name of a column, short. */
+export function column(name) {
+  if (WORDS[name]) return WORDS[name];
+  const score = name.match(/^scores\.(mean|sampled)\.(.+)$/);
+  if (score) return score[1] === "mean" ? score[2].replaceAll("_", " ") : `${score[2].replaceAll("_", " ")} (sampled)`;
+  return name.replaceAll("_", " ");
+}
+
+export const KINDS = ["active", "mixed", "passive"];
+
+export const MEANING = {
+  active: "In use: it is precise for every picture, and moving it changes the picture.",
+  mixed: "In use for some pictures only.",
+  passive: "Switched off: it carries nothing, and moving it changes nothing.",
+};
+
+/** "3 minutes ago" */
+export function ago(seconds) {
+  const past = Date.now() / 1000 - seconds;
+  for (const [name, size] of [["day", 86400], ["hour", 3600], ["minute", 60]]) {
+    const n = Math.floor(past / size);
+    if (n >= 1) return `${n} ${name}${n > 1 ? "s" : ""} ago`;
+  }
+  return "just now";
+}

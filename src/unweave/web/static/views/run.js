@@ -1,0 +1,91 @@
+// One run: sliders and picture first, then everything that explains them.
+
+import { get, run as address } from "../lib/api.js";
+import { h, poll, show, whenSeen } from "../lib/dom.js";
+import { KINDS, MEANING, number } from "../lib/format.js";
+import { about, diagnosis, histograms, rebuilt, scores, training } from "./sections.js";
+import { Steering } from "./sliders.js";
+import { Pad } from "./pad.js";
+import { strips } from "./strips.js";
+
+export async function open(place, { name }) {
+  const about = await get(address(name));
+  document.title = `${about.title} · unweave`;
+  if (about.state !== "done") return waiting(place, about);
+  await finished(place, about);
+}
+
+const heading = (about) => h("div", { class: "heading" }, h("div", {}, h("h1", {}, about.title), h("p", { class: "quiet" }, about.id)),
+  h("span", { class: `state ${about.state}` }, about.state));
+
+/** A run without a model yet: its losses, drawn as they come. */
+function waiting(place, about) {
+  const message = h("p", {}, about.message);
+  const bar = h("progress", { max: about.steps, value: about.step });
+  const curves = h("section", {}, h("h2", {}, "Over training"));
+  show(place, heading(about), h("section", { class: "notice" }, message, about.state === "running" ? bar : null), curves);
+  const draw = () => training(curves, about.id, null);
+  draw();
+  if (about.state === "failed") return;
+  poll(place, 2500, async () => {
+    const now = await get(address(about.id));
+    if (now.state === "done") return finished(place, now);
+    if (now.step !== about.step || now.state !== about.state) {
+      Object.assign(about, now);
+      message.textContent = now.message;
+      bar.value = now.step;
+      draw();
+    }
+  });
+}
+
+async function finished(place, run) {
+  const status = h("p", { class: "quiet loading" }, "Opening the model and looking at its codes …");
+  show(place, heading(run), status);
+  const found = await get(address(run.id, "/latents"));
+  const types = Object.fromEntries(found.latents.map((one) => [one.latent, one.type]));
+  const part = (id, title, words) => h("section", { id }, h("h2", {}, title), words ? h("p", {}, words) : null);
+  const parts = {
+    traversals: part("traversals", "Traversals", "Each row moves one latent from −2.5 to 2.5 and leaves the others alone. A passive latent's row is the same picture again and again."),
+    rebuilt: part("rebuilt", "Originals and reconstructions", "Above, pictures of the world; below, what the model draws from their codes."),
+    diagnosis: part("diagnosis", "Diagnosis"),
+    histograms: part("histograms", "Where the codes lie", "Filled: mean codes. Line: sampled codes. Dashed: the prior, a standard normal. The mean codes of a passive latent sit at 0, and its samples are pure noise: they follow the prior."),
+    training: part("training", "Over training"),
+    scores: part("scores", "Metrics"),
+    about: part("about", "This run"),
+  };
+  const steering = run.is_image ? new Steering(run, found) : null;
+  const pad = steering ? h("section", { id: "pad" }, h("h2", {}, "Two latents at once"), h("p", {}, "Drag the dot, or use the arrow keys. The pictures behind it are what the model draws there.")) : null;
+  const shown = Object.entries(parts).filter(([key]) => run.is_image || !["traversals", "rebuilt"].includes(key));
+  const links = [...(pad ? [["pad", "Two at once"]] : []), ...shown.map(([key, one]) => [key, one.querySelector("h2").textContent])];
+  show(place, heading(run), inShort(found),
+    h("nav", { class: "jump", "aria-label": "On this page" }, links.map(([key, words]) => h("a", { href: `#${key}` }, words))),
+    steering ? steering.element : h("p", { class: "notice" }, "The examples of this run are not pictures, so there is nothing to decode into one."),
+    pad, shown.map(([, one]) => one));
+  fillWhenSeen(run, found, types, parts, steering, pad);
+}
+
+function fillWhenSeen(run, found, types, parts, steering, pad) {
+  const later = (element, make) => element?.isConnected && whenSeen(element, () => Promise.resolve(make()).catch((problem) => element.append(h("p", { class: "notice" }, problem.message))));
+  if (steering) {
+    steering.start();
+    later(pad, () => pad.append(new Pad(run, found, steering).element));
+    later(parts.traversals, () => strips(parts.traversals, run, found, steering));
+    later(parts.rebuilt, () => rebuilt(parts.rebuilt, run));
+  }
+  later(parts.diagnosis, () => diagnosis(parts.diagnosis, run));
+  later(parts.histograms, () => histograms(parts.histograms, found));
+  later(parts.training, () => training(parts.training, run.id, types));
+  later(parts.scores, () => scores(parts.scores, run));
+  about(parts.about, run);
+}
+
+/** How many latents of each type, and what that means. */
+function inShort(found) {
+  const count = (kind) => found.latents.filter((one) => one.type === kind).length;
+  const total = found.latents.reduce((sum, one) => sum + one.kl, 0);
+  const tile = (kind) => h("div", { class: `tile ${kind}`, title: MEANING[kind] }, h("b", {}, count(kind)), h("span", {}, kind), h("p", {}, MEANING[kind]));
+  return h("section", { class: "short" }, h("div", { class: "tiles" }, KINDS.filter((kind) => count(kind) || kind !== "mixed").map(tile),
+    h("div", { class: "tile" }, h("b", {}, number(total)), h("span", {}, "nats of information"), h("p", {}, "What a picture's code tells, summed over latents (KL)."))),
+  h("p", {}, found.findings.join(" ")));
+}

@@ -1,0 +1,116 @@
+// The parts of a run's page that explain: reconstructions, diagnosis, histograms, training, metrics, the run itself.
+
+import { decodeMany, examplePixels, get, run as address } from "../lib/api.js";
+import { h, s, show } from "../lib/dom.js";
+import { figure } from "../lib/figure.js";
+import { number } from "../lib/format.js";
+import { mosaic } from "../lib/pictures.js";
+import { heat } from "../charts/heat.js";
+import { histogram, lines } from "../charts/lines.js";
+
+export async function rebuilt(place, run) {
+  const query = "n=12&seed=1";
+  const [told, originals] = await Promise.all([get(address(run.id, `/examples?${query}`)), examplePixels(run.id, query)]);
+  const drawn = await decodeMany(run.id, told.codes);
+  const cell = 64;
+  const svg = s("svg", { viewBox: `0 0 ${96 + 12 * (cell + 4)} ${2 * cell + 10}`, class: "chart sheet-figure", role: "img", "aria-label": "Originals above their reconstructions" });
+  [["original", originals], ["reconstructed", drawn]].forEach(([name, pictures], row) => {
+    const y = row * (cell + 6);
+    svg.append(s("text", { class: "tick", x: 88, y: y + cell / 2 + 4, "text-anchor": "end" }, name));
+    for (let place = 0; place < pictures.n; place++) {
+      svg.append(s("image", { x: 96 + place * (cell + 4), y, width: cell, height: cell, href: mosaic(pictures, 1, { first: place, n: 1 }).toDataURL(), "image-rendering": "pixelated" }));
+    }
+  });
+  place.append(figure(svg, { name: `${run.id}-reconstructions`, wide: true, caption: "From mean codes. What is blurred or missing was too dear to keep." }));
+}
+
+const EXPLAINED = {
+  rate: ["rate", "nats a code tells about its picture"],
+  distortion: ["distortion", "what the reconstruction misses, in nats"],
+  trace_difference: ["trace difference", "about the number of passive latents"],
+  delta_kl: ["Δ KL", "below 0.03 every latent is either precise or off"],
+  dto: ["DtO", "distance of the decoder's directions to the latents' own; 0 is aligned"],
+  dto_of_random_directions: ["DtO of chance", "what random directions would have"],
+  self_consistency: ["self-consistency", "how well codes survive decoding and encoding again; 1 is perfect"],
+};
+
+export async function diagnosis(place, run) {
+  const wait = h("p", { class: "quiet loading" }, "Looking at codes and decoder …");
+  place.append(wait);
+  const found = await get(address(run.id, "/diagnosis"));
+  const item = (one) => h("li", { class: one.weight }, h("b", { class: "weight" }, one.weight), h("p", {}, one.text), h("p", {}, "→ ", one.advice), h("p", { class: "quiet" }, one.reference));
+  const facts = Object.entries(found.numbers).map(([name, value]) => h("div", {}, h("dt", {}, EXPLAINED[name][0]), h("dd", {}, number(value)), h("p", { class: "quiet" }, EXPLAINED[name][1])));
+  const rows = found.latents.map((one) => h("tr", {}, h("td", {}, `latent ${one.latent}`), h("td", {}, h("span", { class: `chip ${one.type}` }, one.type)), h("td", {}, one.evidence),
+    h("td", { class: "right" }, number(one.kl)), h("td", { class: "right" }, number(one.mean_variance)),
+    h("td", {}, one.partner === null ? "–" : `${number(one.correlation, 2)} with latent ${one.partner}`)));
+  const head = ["latent", "type", "why", "KL (nats)", "mean σ²", "strongest correlation"].map((words) => h("th", { scope: "col" }, words));
+  wait.replaceWith(found.findings.length ? h("ul", { class: "findings" }, found.findings.map(item)) : h("p", {}, "Nothing stands out: this model looks healthy."),
+    h("dl", { class: "numbers" }, facts),
+    h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows))),
+    h("p", { class: "quiet" }, `From ${number(found.n_examples)} examples. σ² is how unsure the encoder is: near 0 it knows, near 1 it says nothing.`));
+}
+
+export function histograms(place, found) {
+  const one = (latent) => figure(histogram({ edges: found.edges, filled: latent.mean_histogram, outline: latent.sampled_histogram, kind: latent.type,
+    label: `Histogram of latent ${latent.latent}` }), { name: `latent-${latent.latent}-histogram`, caption: `latent ${latent.latent}, ${latent.type}` });
+  place.append(h("div", { class: "small-figures" }, found.latents.map(one)));
+}
+
+/** Losses and KL; `types` colours the latents where they are known. */
+export async function training(place, id, types) {
+  const found = await get(address(id, "/history"));
+  [...place.querySelectorAll(".charts, .quiet.none")].forEach((one) => one.remove());
+  if (!found.steps.length) {
+    place.append(h("p", { class: "quiet none" }, "Nothing is recorded yet: the first checkpoint comes within half a minute."));
+    return;
+  }
+  const kl = found.kl.map((values, latent) => ({ name: `latent ${latent}`, values, kind: types?.[latent] ?? "active", label: String(latent) }));
+  const shown = ["loss", "reconstruction", "kl"].filter((name) => name in found.terms);
+  const names = shown.length ? shown : Object.keys(found.terms).slice(0, 3);
+  place.append(h("div", { class: "charts" },
+    figure(lines({ x: found.steps, series: kl, yName: "KL (nats)", label: "KL of every latent over training", zero: true }), { name: `${id}-kl`, caption: "KL of every latent: those that are switched off fall to 0 and stay there." }),
+    names.map((name) => figure(lines({ x: found.steps, series: [{ name, values: found.terms[name] }], yName: name, label: `${name} over training`, log: true }), { name: `${id}-${name}`, caption: name.replaceAll("_", " ") }))));
+}
+
+export async function scores(place, run) {
+  const wait = h("p", { class: "quiet loading" }, "Measuring …");
+  place.append(wait);
+  const found = await get(address(run.id, "/scores"));
+  const words = found.kept
+    ? `Measured by unweave evaluate on ${number(found.n_samples)} examples, with 95 % intervals.`
+    : `A quick look at ${number(found.n_samples)} examples. For every metric with intervals: unweave evaluate runs/${run.id}`;
+  const names = [...new Set(found.scores.map((one) => one.metric))];
+  const of = (metric, which) => found.scores.find((one) => one.metric === metric && one.representation === which);
+  const cell = (one) => h("td", { class: "right", title: one?.paper ?? "" }, one ? number(one.value) : "–", one && one.low !== null ? h("span", { class: "quiet" }, ` ${number(one.low, 2)}…${number(one.high, 2)}`) : null);
+  const better = (metric) => ((of(metric, "mean") ?? of(metric, "sampled")).higher_is_better ? "higher is better" : "lower is better");
+  const head = ["metric", "mean codes", "sampled codes", ""].map((one) => h("th", { scope: "col" }, one));
+  const rows = names.map((metric) => h("tr", {}, h("td", {}, metric.replaceAll("_", " ")), cell(of(metric, "mean")), cell(of(metric, "sampled")), h("td", { class: "quiet" }, better(metric))));
+  wait.replaceWith(h("p", {}, words), names.length ? h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows))) : h("p", { class: "quiet" }, "This world has no factors to compare codes with."),
+    matrices(found.matrices, run));
+}
+
+/** One matrix at a time, chosen from a list. */
+function matrices(all, run) {
+  if (!all.length) return null;
+  const holder = h("div");
+  const name = (one) => `${one.metric ? `${one.metric.replaceAll("_", " ")}: ` : ""}${one.title}, ${one.representation} codes`;
+  const draw = () => {
+    const one = all[Number(select.value)];
+    show(holder, figure(heat({ values: one.values, rows: one.rows, columns: one.columns, diverging: one.diverging, label: name(one) }), { name: `${run.id}-${one.metric || "matrix"}-${one.representation}`, caption: name(one) }));
+  };
+  const select = h("select", { onchange: draw }, all.map((one, place) => h("option", { value: String(place) }, name(one))));
+  draw();
+  return h("div", { class: "matrix" }, h("h3", {}, "The matrix behind a score"), h("label", {}, "show ", select), holder,
+    h("p", { class: "quiet" }, "A disentangled code has one strong cell in each column: one latent for each factor. The rows of passive latents are empty."));
+}
+
+export function about(place, run) {
+  const flat = (value, above = "") => Object.entries(value).flatMap(([key, inner]) => {
+    const name = above ? `${above}.${key}` : key;
+    return inner !== null && typeof inner === "object" && !Array.isArray(inner) ? flat(inner, name) : [[name, inner]];
+  });
+  const shown = (value) => (Array.isArray(value) ? value.join(", ") : number(value)) || "–";
+  const facts = flat({ ...run.config, ...run.environment }).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, typeof value === "boolean" ? (value ? "yes" : "no") : shown(value))));
+  const take = (kind) => h("a", { class: "button", href: address(run.id, `/codes.${kind}?n=10000`), download: "" }, `codes as ${kind}`);
+  place.append(h("p", {}, take("npz"), " ", take("parquet")), h("p", { class: "quiet" }, "Mean, variance, sample and KL of up to 10,000 examples, with their factors."), h("dl", { class: "facts" }, facts));
+}

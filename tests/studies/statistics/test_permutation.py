@@ -1,0 +1,64 @@
+"""Permutation tests against scipy's, and their error when there is nothing to find."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from unweave.studies.statistics.permutation import paired_test, trend_test, unpaired_test
+
+
+def test_paired_is_scipys_exact_sign_test() -> None:
+    differences = np.random.default_rng(0).normal(0.4, 1, 9)
+    found = paired_test(differences)
+    for side, p in (("greater", found.larger), ("less", found.smaller)):
+        expected = scipy.stats.permutation_test(
+            (differences,), np.mean, permutation_type="samples", alternative=side, n_resamples=np.inf
+        )
+        assert p == pytest.approx(expected.pvalue)
+    assert found.least == 2.0**-9
+
+
+def test_unpaired_is_scipys_exact_test() -> None:
+    generator = np.random.default_rng(1)
+    first, second = generator.normal(0.8, 1, 5), generator.normal(0, 1, 6)
+    found = unpaired_test(first, second)
+    for side, p in (("greater", found.larger), ("less", found.smaller)):
+        expected = scipy.stats.permutation_test(
+            (first, second), lambda a, b: a.mean() - b.mean(), alternative=side, n_resamples=np.inf
+        )
+        assert p == pytest.approx(expected.pvalue)
+    assert found.statistic == pytest.approx(first.mean() - second.mean())
+
+
+def test_trend_is_scipys_exact_test_with_ties() -> None:
+    x, y = np.array([1.0, 1, 2, 3, 4, 4]), np.array([0.2, 0.1, 0.4, 0.1, 0.8, 0.9])
+    found = trend_test(x, y)
+    expected = scipy.stats.permutation_test(
+        (y,), lambda y: scipy.stats.spearmanr(x, y).statistic, permutation_type="pairings", alternative="greater",
+        n_resamples=np.inf,
+    )  # fmt: skip
+    assert found.larger == pytest.approx(expected.pvalue)
+    assert found.statistic == pytest.approx(scipy.stats.spearmanr(x, y).statistic)
+
+
+def test_random_arrangements_meet_the_exact_ones() -> None:
+    generator = np.random.default_rng(2)
+    first, second = generator.normal(0.5, 1, 20), generator.normal(0, 1, 20)
+    assert unpaired_test(first, second).larger == pytest.approx(
+        scipy.stats.ttest_ind(first, second, alternative="greater").pvalue, abs=0.02
+    )
+    assert paired_test(first - second).larger == pytest.approx(
+        scipy.stats.ttest_rel(first, second, alternative="greater").pvalue, abs=0.02
+    )
+    assert trend_test(first, second).larger == pytest.approx(
+        scipy.stats.spearmanr(first, second, alternative="greater").pvalue, abs=0.02
+    )
+
+
+def test_blocks_are_kept_together() -> None:
+    # within every block y falls with x, between blocks it rises: only the blocked test sees the fall
+    x = np.tile(np.arange(5.0), 6)
+    blocks = np.repeat(np.arange(6), 5)
+    y = 10.0 * blocks - np.tile(np.arange(5.0), 6)
+    assert trend_test(x, y).smaller > 0.05
+    assert trend_test(x, y, blocks).smaller < 0.001

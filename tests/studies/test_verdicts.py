@@ -1,0 +1,136 @@
+"""Verdicts: right where the truth is known, wrong as rarely as they say, silent where they must be."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from unweave.studies.verdicts import (
+    compare_difference,
+    compare_exact,
+    compare_mean,
+    compare_share,
+    compare_trend,
+)
+
+N_TRIALS = 400
+
+
+def rate(verdicts: Sequence[str], word: str) -> float:
+    return sum(verdict == word for verdict in verdicts) / len(verdicts)
+
+
+def test_a_true_mean_is_said_to_differ_once_in_twenty() -> None:
+    generator = np.random.default_rng(0)
+    found = [compare_mean("x", generator.normal(2, 0.5, 6), 2.0).verdict for _ in range(N_TRIALS)]
+    assert 0.025 < rate(found, "differs") < 0.08
+
+
+def test_a_false_mean_is_found_out() -> None:
+    found = compare_mean("x", np.random.default_rng(1).normal(2, 0.1, 6), 3.0)
+    assert found.verdict == "differs"
+    assert found.interval is not None
+    assert found.interval[1] < 3.0
+
+
+def test_an_uncertain_published_mean_widens_the_interval() -> None:
+    generator = np.random.default_rng(2)
+    verdicts, naive = [], []
+    for _ in range(N_TRIALS):
+        published = generator.normal(2, 0.5, 5)
+        ours = generator.normal(2, 0.5, 5)
+        mean, sd = float(published.mean()), float(published.std(ddof=1))
+        verdicts.append(compare_mean("x", ours, mean, spread=(sd, 5)).verdict)
+        naive.append(compare_mean("x", ours, mean).verdict)
+    assert 0.02 < rate(verdicts, "differs") < 0.08
+    assert rate(naive, "differs") > 0.1
+
+
+def test_few_or_scattered_seeds_cannot_tell() -> None:
+    assert compare_mean("x", [1.0, 1.1], 1.0).verdict == "cannot tell"
+    assert compare_mean("x", [0.1, 0.9, 0.2, 0.8], 0.5).verdict == "cannot tell"
+    assert compare_mean("x", [0.1, 0.9, 0.2, 0.8], 0.5, tolerance=2.0).verdict == "agrees"
+    assert compare_mean("x", [], 0.5).ours is None
+
+
+def test_tolerance_widens_and_is_stated() -> None:
+    values = [1.0, 1.01, 0.99]
+    assert compare_mean("x", values, 1.2).verdict == "differs"
+    widened = compare_mean("x", values, 1.2, tolerance=0.2, unit="nats")
+    assert widened.verdict == "agrees"
+    assert "widened by 0.2 nats" in widened.rule
+
+
+def test_values_that_are_not_finite_are_left_out_and_named() -> None:
+    found = compare_mean("x", [1.0, float("nan"), 1.1, 0.9], 1.0)
+    assert found.n == 3
+    assert "1 values that are not finite" in found.note
+
+
+@pytest.mark.parametrize("n", [5, 8])
+def test_no_difference_is_called_one_in_twenty_on_either_side(n: int) -> None:
+    generator = np.random.default_rng(n)
+    verdicts = []
+    for _ in range(N_TRIALS):
+        # seeds share an effect, as runs with the same data order do
+        shared = generator.normal(size=n)
+        first, second = (dict(enumerate(shared + generator.normal(size=n))) for _ in range(2))
+        verdicts.append(compare_difference("x", first, second, 1).verdict)
+    assert rate(verdicts, "agrees") < 0.08
+    assert rate(verdicts, "differs") < 0.08
+    assert rate(verdicts, "agrees") + rate(verdicts, "differs") > 0.03
+
+
+def test_pairing_by_seed_finds_what_groups_cannot() -> None:
+    shared = np.array([0.0, 10, 20, 30, 40, 50])
+    first, second = dict(enumerate(shared + 1)), dict(enumerate(shared))
+    assert compare_difference("x", first, second, 1).verdict == "agrees"
+    assert compare_difference("x", first, second, -1).verdict == "differs"
+    assert compare_difference("x", shared + 1, shared, 1).verdict == "cannot tell"
+
+
+def test_three_seeds_each_can_decide_between_groups_but_not_in_pairs() -> None:
+    assert compare_difference("x", [3.0, 4, 5], [0.0, 1, 2], 1).verdict == "agrees"
+    paired = compare_difference("x", {0: 3.0, 1: 4.0, 2: 5.0}, {0: 0.0, 1: 1.0, 2: 2.0}, 1)
+    assert paired.verdict == "cannot tell"
+    assert "cannot give p" in paired.note
+
+
+def test_equality_needs_an_interval_inside_the_tolerance() -> None:
+    generator = np.random.default_rng(4)
+    first, second = generator.normal(0, 0.01, 30), generator.normal(0, 0.01, 30)
+    assert compare_difference("x", first, second, 0, tolerance=0.1).verdict == "agrees"
+    assert compare_difference("x", first, second + 1, 0, tolerance=0.1).verdict == "differs"
+    assert compare_difference("x", first * 100, second * 100, 0, tolerance=0.1).verdict == "cannot tell"
+
+
+def test_trends() -> None:
+    x = np.arange(6.0)
+    assert compare_trend("x", x, x**3, 1).verdict == "agrees"
+    assert compare_trend("x", x, -x, 1).verdict == "differs"
+    assert compare_trend("x", x, np.zeros(6), 1).verdict == "cannot tell"
+    assert compare_trend("x", x[:2], x[:2], 1).verdict == "cannot tell"
+
+
+def test_no_trend_is_called_one_in_twenty() -> None:
+    generator = np.random.default_rng(5)
+    x, seeds = np.tile(np.arange(4.0), 4), np.repeat(np.arange(4), 4)
+    found = [
+        compare_trend("x", x, generator.normal(size=16) + 3 * generator.normal(size=4)[seeds], -1, seeds=seeds).verdict
+        for _ in range(200)
+    ]
+    assert 0.01 < rate(found, "agrees") < 0.1
+
+
+def test_exact_and_share() -> None:
+    assert compare_exact("x", 0.5001, 0.5, 1e-3).verdict == "agrees"
+    assert compare_exact("x", float("nan"), 0.5, 1e-3).verdict == "differs"
+    assert compare_share("x", 80, 100, 0.807).verdict == "agrees"
+    assert compare_share("x", 55, 100, 0.807).verdict == "differs"
+    assert compare_share("x", 2, 3, 0.807).verdict == "cannot tell"
+    assert compare_share("x", 0, 0, 0.807).ours is None
+
+
+def test_a_sign_is_plus_minus_or_nothing() -> None:
+    with pytest.raises(ValueError, match="expected_sign must be"):
+        compare_trend("x", [1.0, 2, 3], [1.0, 2, 3], 2)
