@@ -63,7 +63,7 @@ def _say(rows: list[dict[str, Any]]) -> None:
     right = sum(row["answer"] == N_FACTORS for row in rows)
     n_models, cpu = (sum(row[name] for row in rows) for name in ("models", "cpu_s"))
     margin = min(abs(difference - 1.0) for row in rows for difference in row["path"].values())
-    print(f"{right} of {len(rows)} searches answer {N_FACTORS}; {n_models} models, {cpu:.0f} CPU-s; margin {margin:.2f}")
+    print(f"{right} of {len(rows)} answer {N_FACTORS}; margin {margin:.2f}; {n_models} models, {cpu:.0f} CPU-s")
 
 
 if __name__ == "__main__":

@@ -19,10 +19,17 @@ from unweave.data.world import Data
 from unweave.models import OBJECTIVES
 from unweave.models.kernels.conv_stack import conv_stack
 from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down, up
-from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
+from unweave.models.kernels.dense import (
+    AdamStack,
+    Affine,
+    dense_forward,
+    dense_input_gradient,
+    dense_update,
+    dense_weight_gradient,
+)
 from unweave.models.kernels.first import first_backward, first_forward, ready
 from unweave.models.kernels.last import last_backward, last_forward
-from unweave.models.kernels.pixels import BITS, BYTES, Frame
+from unweave.models.kernels.pixels import BITS, BYTES, MASKS, Frame
 from unweave.models.networks import NETWORKS
 from unweave.train.experiment import Experiment, Plan
 from unweave.train.fleet import Fleet, advance, new_fleet, template_of
@@ -90,7 +97,7 @@ def errors(precisions: list[str]) -> dict[str, float]:
         for channels, packing in ((1, BITS), (3, BYTES)):
             ends = end_errors(precision, channels, packing)
             found |= {f"{name} {channels} channels {what}": e for what, e in ends.items()}
-        found |= {f"{name} {what}": e for what, e in dense_errors(precision).items()}
+        found |= {f"{name} {what}": e for what, e in (dense_errors(precision) | update_errors(precision)).items()}
         mine = {what: e for what, e in found.items() if what.startswith(name)}
         worst = max(mine, key=lambda what: mine[what] if mine[what] == mine[what] else float("inf"))
         print(f"{name}: {len(mine)} checks, worst {mine[worst]:.2e} in {worst}", flush=True)
@@ -143,7 +150,9 @@ def end_errors(precision: Precision, channels: int, packing: int) -> dict[str, f
     data = examples(channels, 64)
     numbers = data.examples(torch.arange(16, device="cuda")).unflatten(0, (2, 8))
     join, second = Join(32, 32, channels, 32, 4, 64, 0), Join(16, 16, 32, 32, 4, 4096, 32)
-    frame, pictures = ready(join, Frame(packing, channels, 64, 64, 0, 0), data.store[:16].unflatten(0, (2, 8)))
+    frame, pictures = Frame(packing, channels, 64, 64, 0, 0), data.store[:16].unflatten(0, (2, 8))
+    seen = ready(join, frame, pictures, stored)
+    shown = seen if seen[0].packing == MASKS else (frame, pictures)
     weight, inner = 0.1 * normal(2, 32, channels, 4, 4), 0.1 * normal(2, 32, 32, 4, 4)
     weight, inner, bias, out_bias = (t.to(stored) for t in (weight, inner, normal(2, 32), normal(2, channels)))
     small, slope = normal(2, 8, 32, 32, 32).relu().to(stored), normal(2, 8, 32, 16, 16).to(stored)
@@ -152,10 +161,10 @@ def end_errors(precision: Precision, channels: int, packing: int) -> dict[str, f
     rows[:, 4096:] = inner.permute(0, 3, 4, 2, 1).flatten(1)
     gradients, late = (torch.full_like(rows, float("nan"), dtype=torch.float32) for _ in range(2))
     rows[:, :32] = bias
-    out = first_forward(join, frame, pictures, rows, stored, product)
-    first_backward(join, second, frame, pictures, first(slope), out, rows, gradients, product)
+    out = first_forward(join, *seen, rows, stored, product)
+    first_backward(join, second, *seen, first(slope), out, rows, gradients, product)
     rows[:, :channels] = out_bias
-    loss, pixels, _ = last_forward(join, frame, pictures, first(small), rows, product)
+    loss, pixels, _ = last_forward(join, *shown, first(small), rows, product)
     scale, summed = torch.rand(2, 8, device="cuda"), torch.full((2, 32), float("nan"), device="cuda")
     back = last(last_backward(join, channels, pixels, scale, first(small), rows, late, product, bias_gradient=summed))
     found: dict[str, float] = {}
@@ -201,6 +210,31 @@ def dense_errors(precision: Precision) -> dict[str, float]:
         }
         found |= {f"dense {n_inputs}→{n_outputs} {name}": _distance(*pair) for name, pair in pairs.items()}
     return found
+
+
+def update_errors(precision: Precision) -> dict[str, float]:
+    """The fused update of a wide layer: parameters, moments and the rounded copy after one step of Adam."""
+    stored, product = precision.stored, precision.product
+    layer = Affine(1000, 1000, 1024, 0, 0.2)
+    x, slope = normal(2, 128, 1000).to(stored), normal(2, 128, 1000).to(stored)
+    rows, moments = normal(2, 1024 + 1_000_000), [torch.rand(2, 1024 + 1_000_000, device="cuda") for _ in range(2)]
+    old = [t.double() for t in (rows, *moments)]
+    rounded, rates = rows.to(stored), torch.tensor([0.1, 0.2], device="cuda")
+    root, good = torch.tensor(0.5, device="cuda"), torch.ones(2, dtype=torch.bool, device="cuda")
+    out = dense_forward(layer, x, rows.to(stored), product, activate=True, dtype=stored)
+    weight = rows.to(stored)[:, 1024:].unflatten(1, (1000, 1000)).double()
+    truth = torch.nn.functional.leaky_relu(x.double() @ weight.mT + rows.to(stored)[:, None, :1000].double(), 0.2)
+    dense_update(layer, slope, x, AdamStack(rows, *moments, rounded, rates, root, good, 0.5, 0.9, 1e-8), product)
+    exact = torch.zeros_like(old[0])
+    exact[:, 1024:] = (slope.double().mT @ x.double()).flatten(1)
+    exact[:, :1000] = slope.double().sum(1)
+    used = torch.cat([torch.arange(1000), torch.arange(1024, rows.shape[1])])
+    first_moment, second_moment = 0.5 * old[1] + 0.5 * exact, 0.9 * old[2] + 0.1 * exact.square()
+    moved = old[0] - rates[:, None].double() * first_moment / (second_moment.sqrt() / 0.5 + 1e-8)
+    pairs = {"parameters": (rows, moved), "first": (moments[0], first_moment), "second": (moments[1], second_moment)}
+    pairs["rounded"] = (rounded, moved)
+    found = {f"update {name}": _distance(a[:, used], b[:, used]) for name, (a, b) in pairs.items()}
+    return found | {"leaky forward": _distance(out, truth)}
 
 
 def normal(*shape: int) -> torch.Tensor:

@@ -1,6 +1,7 @@
 """Find the best division of work for every convolution kernel: compile all candidates side by side, then time them.
 
-``PYTHONPATH=src python benchmarks/tune.py 128`` prints the best of each, to be written into the kernels' tables.
+``PYTHONPATH=src python benchmarks/tune.py 128`` prints the best of each, to be written into the kernels' tables;
+``ONLY=colour,up`` in the environment keeps to kernels with such names.
 """
 
 import itertools
@@ -19,11 +20,13 @@ from unweave.models.kernels import convolutions, first, last
 from unweave.models.kernels.convolutions import Join, Tiles, correlate, down, up
 from unweave.models.kernels.first import first_backward, first_forward
 from unweave.models.kernels.last import last_backward, last_forward
-from unweave.models.kernels.pixels import MASKS, Frame
+from unweave.models.kernels.pixels import BYTES, MASKS, PADDED, Frame
 
 Key = tuple[str, int, int]
+ONLY = os.environ.get("ONLY", "").split(",") if os.environ.get("ONLY") else []
 LAYERS = {(32, 32): 16, (32, 64): 8, (64, 64): 4}
 FIRST = Join(32, 32, 1, 32, 4, 64, 0)
+COLOUR = Join(32, 32, 3, 32, 4, 64, 0)
 
 
 def candidates() -> list[tuple[Key, Tiles]]:
@@ -44,10 +47,10 @@ def candidates() -> list[tuple[Key, Tiles]]:
             (64, 2, 8, 3),
         )
         found += [(("correlate", n_big, n_small), Tiles(*c)) for c in sums]
-    for name in ("first", "inward", "loss", "last"):
-        sizes = itertools.product((64, 128, 256), (0,), (4, 8), (1, 2) if name != "first" else (1,))
+    for name in (*first.TUNED, *last.TUNED):
+        sizes = itertools.product((64, 128, 256), (0,), (4, 8), (1, 2) if not name.startswith("first") else (1,))
         found += [((name, 0, 0), Tiles(*c)) for c in sizes]
-    return found
+    return [pair for pair in found if not ONLY or any(word in pair[0][0] for word in ONLY)]
 
 
 def choose(key: Key, tiles: Tiles) -> None:
@@ -72,19 +75,31 @@ def runner(key: Key, n: int) -> Callable[[], object]:
         if what == "up":
             return lambda: up(join, small, weights, "ieee", like=big, bias_gradient=gradients[:, :n_big])
         return lambda: correlate(join, big, small, gradients, "ieee")
-    frame = Frame(MASKS, 1, 64, 64, 0, 0)
-    masks = torch.randint(0, 1 << 16, (n, 64, 1024), device="cuda", dtype=torch.int32)
-    image = _image(n, 32, 32)
-    if what == "first":
-        return lambda: first_forward(FIRST, frame, masks, weights, torch.bfloat16, "ieee")
-    if what == "inward":
-        second, slope = Join(16, 16, 32, 32, 4, 1024, 0), _image(n, 16, 32)
-        return lambda: first_backward(FIRST, second, frame, masks, slope, image, weights, gradients, "ieee")
-    if what == "loss":
-        return lambda: last_forward(FIRST, frame, masks, image, weights, "ieee")
-    pixels, scale = _image(n, 32, 4), torch.rand(n, 64, device="cuda")
-    bias = gradients[:, :32]
-    return lambda: last_backward(FIRST, 1, pixels, scale, image, weights, gradients, "ieee", bias_gradient=bias)
+    colour = what.endswith("in colour")
+    what = what.removesuffix(" in colour")
+    join, channels = (COLOUR, 3) if colour else (FIRST, 1)
+    seen, shown = _seen(n, colour)
+    image, pixels, scale = _image(n, 32, 32), _image(n, 32, 16 if colour else 4), torch.rand(n, 64, device="cuda")
+    second, slope, bias = Join(16, 16, 32, 32, 4, 4096, 0), _image(n, 16, 32), gradients[:, :32]
+    calls: dict[str, Callable[[], object]] = {
+        "first": lambda: first_forward(join, *seen, weights, torch.bfloat16, "ieee"),
+        "inward": lambda: first_backward(join, second, *seen, slope, image, weights, gradients, "ieee"),
+        "loss": lambda: last_forward(join, *shown, image, weights, "ieee"),
+        "last": lambda: last_backward(
+            join, channels, pixels, scale, image, weights, gradients, "ieee", bias_gradient=bias
+        ),
+    }
+    return calls[what]
+
+
+def _seen(n: int, colour: bool) -> tuple[tuple[Frame, torch.Tensor], tuple[Frame, torch.Tensor]]:
+    """Examples as the first and as the last kernel read them."""
+    if not colour:
+        masks = torch.randint(0, 1 << 16, (n, 64, 1024), device="cuda", dtype=torch.int32)
+        return (Frame(MASKS, 1, 64, 64, 0, 0), masks), (Frame(MASKS, 1, 64, 64, 0, 0), masks)
+    padded = torch.rand(n, 64, 66, 66, 4, device="cuda", dtype=torch.bfloat16)
+    stored = torch.randint(0, 256, (n, 64, 3, 64, 64), device="cuda", dtype=torch.uint8)
+    return (Frame(PADDED, 3, 64, 64, 0, 0), padded), (Frame(BYTES, 3, 64, 64, 0, 0), stored)
 
 
 def compile_some(jobs: list[tuple[Key, Tiles]]) -> None:

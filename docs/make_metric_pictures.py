@@ -70,13 +70,32 @@ def fleets() -> dict[str, np.ndarray]:
     }
 
 
+def posteriors() -> dict[str, np.ndarray]:
+    """Mean codes with their variances beside them, for what asks about the noise of an encoder: four latents each."""
+    ideal = codes()["ideal"]
+    tables = {"4 active": 4, "3 active, 1 passive": 3, "2 active, 2 passive": 2, "collapsed": 0}
+    found = {}
+    for label, used in tables.items():
+        passive = np.arange(4) >= used
+        found[label] = np.stack(
+            [np.where(passive, 0.02, 1.0) * ideal, np.broadcast_to(0.02 + 0.97 * passive, ideal.shape)]
+        )
+    now_and_then = np.broadcast_to(np.arange(N_SAMPLES)[:, None] % 2 * 0.9, ideal.shape) * (np.arange(4) == 3) + 0.02
+    return found | {
+        "3 active, 1 mixed": np.stack([ideal, now_and_then]),
+        "no noise": np.stack([ideal, 0.0 * ideal]),
+    }
+
+
 def draw(name: str) -> dict[str, dict[str, float]]:
     """The picture of one metric; its numbers by code and part."""
     row = find_rows([name])[0]
     shown: dict[str, dict[str, float]] = {}
-    for label, table in (fleets() if "models" in row.needs else codes()).items():
+    noisy = "variance" in row.needs
+    for label, table in (posteriors() if noisy else fleets() if "models" in row.needs else codes()).items():
         factors = world()[0] if "factors" in row.needs else None
-        numbers = measure(table, factors, metrics=[name], seeds=0).numbers
+        mean, variance = (table[0], table[1]) if noisy else (table, None)
+        numbers = measure(mean, factors, variance=variance, metrics=[name], seeds=0).numbers
         shown[label] = {part: float(np.mean(number.value)) for part, number in numbers.items()}
     first = next(iter(next(iter(shown.values()))))
     values = [min(parts[first], 1e6) for parts in shown.values()]

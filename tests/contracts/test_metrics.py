@@ -97,6 +97,8 @@ def call(row: Metric, table: Table) -> Any:
         arguments.append(table.codes)
     if "factors" in needs:
         arguments.append(table.factors)
+    if "variance" in needs:
+        arguments.append(0.0 * table.codes + 0.3)
     if "split" in needs:
         third = table.codes.shape[-2] // 3
         arguments = [table.codes[third:], table.factors[third:], table.codes[:third], table.factors[:third]]

@@ -17,6 +17,8 @@ COMMANDS = {
     "export": "write a trained model for others to load",
     "measure": "score codes from anywhere against their factors",
     "evaluate": "score a run and keep the scores with it",
+    "study": "many runs: a recipe or your own grid, through any number of interruptions",
+    "reproduce": "a published result again, beside what was published, with a verdict",
     "dimension": "how many latents a world needs: FONDUE and its kin",
     "diagnose": "which latents a model uses, whether it has collapsed, and what to do",
     "compare": "did runs, seeds or snapshots learn the same thing, layer by layer",

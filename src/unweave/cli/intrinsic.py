@@ -13,10 +13,10 @@ from unweave.data import WORLDS, World
 from unweave.evaluate.points import Points, points_of_file, points_of_run, points_of_world
 from unweave.evaluate.scores import plain
 from unweave.metrics.dimension.intrinsic import Intrinsic, intrinsic
+from unweave.metrics.dimension.mle import AVERAGING
 from unweave.train.experiment import TABLES, Experiment
 from unweave.train.run import Run
 
-AVERAGING = ("levina_bickel", "mackay_ghahramani")
 EXAMPLES = """examples:
   unweave intrinsic dsprites
   unweave intrinsic photos/ --world.size 64

@@ -39,11 +39,11 @@ def activations(
 
 def _one_batch(model: VAE, images: Tensor, seed: int, place: int) -> tuple[tuple[str, ...], list[Tensor], int]:
     noise = rng.normal(seed, rng.Purpose.EVALUATE, place, len(images), model.architecture.latents)
-    before, code = _seen(model.encoder.trunk, lambda: model.code(images, noise.to(images.device)))
-    with_heads, _ = _seen(model.encoder.heads, lambda: model.encoder(images))
+    before, code = inputs_of_layers(model.encoder.trunk, lambda: model.code(images, noise.to(images.device)))
+    with_heads, _ = inputs_of_layers(model.encoder.heads, lambda: model.encoder(images))
     # what the heads are given is the output of the trunk's last layer
     hidden = [*before[1:], with_heads[0]] if before else []
-    inner, output = _seen(model.decoder, lambda: model.decoder(code.sampled))
+    inner, output = inputs_of_layers(model.decoder, lambda: model.decoder(code.sampled))
     posterior = {"mean": code.mean, "variance": code.variance, "sampled": code.sampled}
     if isinstance(model.architecture.posterior, Deterministic):
         posterior = {"mean": code.mean}
@@ -53,7 +53,7 @@ def _one_batch(model: VAE, images: Tensor, seed: int, place: int) -> tuple[tuple
     return tuple(named), [layer.flatten(1) for layer in named.values()], len(encoder)
 
 
-def _seen(part: nn.Module, run: Any) -> tuple[list[Tensor], Any]:
+def inputs_of_layers(part: nn.Module, run: Any) -> tuple[list[Tensor], Any]:
     """What the layers of a part were given, in order, and what ``run`` returned.
 
     The input of a layer is the output of the one before it with its non-linearity, whatever that was.

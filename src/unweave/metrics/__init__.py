@@ -12,8 +12,11 @@ Metrics that start from the same counts can share them::
 
 import math
 
+from unweave.metrics.dimension.mle import mle
+from unweave.metrics.dimension.two_nn import two_nn
 from unweave.metrics.estimators.information import Information, information
 from unweave.metrics.papers import PAPERS
+from unweave.metrics.polarised.traces import traces
 from unweave.metrics.row import Invariance, Metric
 from unweave.metrics.supervised.beta_vae import beta_vae
 from unweave.metrics.supervised.dci import dci
@@ -256,6 +259,39 @@ _ROWS: tuple[Metric, ...] = (
         batched=True,
     ),
     Metric(
+        mle,
+        name="mle",
+        needs="codes",
+        range=(0.0, math.inf),
+        higher_is_better=True,
+        invariant_to=("sample order", "latent order", "latent sign", "latent shift", "rotation", "global scale"),
+        at_chance="0 for a constant code; about the number of latents for white noise",
+        paper="levina2004maximum",
+        kind="unsupervised",
+    ),
+    Metric(
+        two_nn,
+        name="two_nn",
+        needs="codes",
+        range=(0.0, math.inf),
+        higher_is_better=True,
+        invariant_to=("sample order", "latent order", "latent sign", "latent shift", "rotation", "global scale"),
+        at_chance="0 for a constant code; about the number of latents for white noise; infinite on a grid",
+        paper="facco2017estimating",
+        kind="unsupervised",
+    ),
+    Metric(
+        traces,
+        name="traces",
+        needs="codes variance",
+        range=(0.0, math.inf),
+        higher_is_better=False,
+        invariant_to=("sample order", "latent order", "latent sign", "latent shift"),
+        at_chance="the number of latents for a collapsed model; 0 for a deterministic one",
+        paper="bonheme2023polarised",
+        kind="unsupervised",
+    ),
+    Metric(
         udr,
         name="udr",
         needs="models kl",
@@ -291,9 +327,12 @@ __all__ = [
     "mcc",
     "mig",
     "mig_sup",
+    "mle",
     "modularity",
     "sap",
     "total_correlation",
+    "traces",
+    "two_nn",
     "udr",
     "wasserstein",
 ]

@@ -1,6 +1,8 @@
 """Where the metrics come from: the key in a row's ``paper``, and its full citation."""
 
 PAPERS: dict[str, str] = {
+    "bonheme2023polarised": "L. Bonheme. The Polarised Regime of Variational Autoencoders. PhD thesis, University of "
+    "Kent, 2023.",
     "carbonneau2022measuring": "M.-A. Carbonneau, J. Zaïdi, J. Boilard, G. Gagnon. Measuring Disentanglement: "
     "A Review of Metrics. IEEE Transactions on Neural Networks and Learning Systems, 2022.",
     "chen2018isolating": "R. T. Q. Chen, X. Li, R. Grosse, D. Duvenaud. Isolating Sources of Disentanglement in "
@@ -11,6 +13,8 @@ PAPERS: dict[str, str] = {
     "Unsupervised Model Selection for Variational Disentangled Representation Learning. ICLR, 2020.",
     "eastwood2018framework": "C. Eastwood, C. K. I. Williams. A Framework for the Quantitative Evaluation of "
     "Disentangled Representations. ICLR, 2018.",
+    "facco2017estimating": "E. Facco, M. d'Errico, A. Rodriguez, A. Laio. Estimating the Intrinsic Dimension of "
+    "Datasets by a Minimal Neighborhood Information. Scientific Reports 7, 2017.",
     "higgins2017beta": "I. Higgins, L. Matthey, A. Pal, C. Burgess, X. Glorot, M. Botvinick, S. Mohamed, "
     "A. Lerchner. beta-VAE: Learning Basic Visual Concepts with a Constrained Variational Framework. ICLR, 2017.",
     "hsu2023disentanglement": "K. Hsu, W. Dorrell, J. C. R. Whittington, J. Wu, C. Finn. Disentanglement via Latent "
@@ -20,10 +24,13 @@ PAPERS: dict[str, str] = {
     "kim2018disentangling": "H. Kim, A. Mnih. Disentangling by Factorising. ICML, 2018.",
     "kumar2018variational": "A. Kumar, P. Sattigeri, A. Balakrishnan. Variational Inference of Disentangled Latent "
     "Concepts from Unlabeled Observations. ICLR, 2018.",
+    "levina2004maximum": "E. Levina, P. J. Bickel. Maximum Likelihood Estimation of Intrinsic Dimension. NeurIPS, 2004.",
     "li2020progressive": "Z. Li, J. V. Murkute, P. K. Gyawali, L. Wang. Progressive Learning and Disentanglement of "
     "Hierarchical Representations. ICLR, 2020.",
     "locatello2019challenging": "F. Locatello, S. Bauer, M. Lucic, G. Rätsch, S. Gelly, B. Schölkopf, O. Bachem. "
     "Challenging Common Assumptions in the Unsupervised Learning of Disentangled Representations. ICML, 2019.",
+    "mackay2005comments": "D. J. C. MacKay, Z. Ghahramani. Comments on 'Maximum Likelihood Estimation of Intrinsic "
+    "Dimension' by E. Levina and P. Bickel. Cavendish Laboratory, Cambridge, 2005.",
     "ridgeway2018learning": "K. Ridgeway, M. C. Mozer. Learning Deep Disentangled Embeddings with the F-Statistic "
     "Loss. NeurIPS, 2018.",
     "rolinek2019variational": "M. Rolínek, D. Zietlow, G. Martius. Variational Autoencoders Pursue PCA Directions "

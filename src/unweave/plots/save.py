@@ -1,4 +1,4 @@
-"""A figure as bytes: PNG for everywhere, SVG for print. Written whole or not at all."""
+"""A figure as bytes: PNG for everywhere, SVG for pages, PDF for print. Written whole or not at all."""
 
 import io
 import threading
@@ -28,6 +28,17 @@ def to_svg(figure: "matplotlib.figure.Figure", path: Path | str | None = None) -
     # these two settings exist only as global ones: held for one save, by one thread
     with _rc, matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "unweave"}):
         figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
+    _settle(figure)
+    return _written(content.getvalue(), path)
+
+
+def to_pdf(figure: "matplotlib.figure.Figure", path: Path | str | None = None) -> bytes:
+    """The figure as PDF with text as text, for print; written to ``path`` too where one is given."""
+    import matplotlib
+
+    content = io.BytesIO()
+    with _rc, matplotlib.rc_context({"pdf.fonttype": 42}):
+        figure.savefig(content, format="pdf", metadata={"CreationDate": None, "Producer": None, "Creator": None})
     _settle(figure)
     return _written(content.getvalue(), path)
 

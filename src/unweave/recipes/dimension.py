@@ -88,6 +88,8 @@ def dimension(
     base = experiment.resolve()
     check_search(base, search)
     place = Path(folder) if folder is not None else Path("runs") / f"dimension-{search_id(base, search.over)}"
+    # from the start, so that whoever looks at the folder knows what is being searched for
+    RunFolder(place).write_json("search.json", asdict(search) | {"threshold": _threshold(search)})
     models = Models(base, search, place, data or base.world.load(), prepare)
     if search.method == "elbow":
         models.steps = steps_of(search, base, models.data)
@@ -165,6 +167,12 @@ def _rounds(models: Models, start: int) -> tuple[Fondue, Rounds]:
 def _settled(rounds: Sequence[tuple[int, float | int]]) -> bool:
     # twice nothing is not an answer that stays: it is two models that have not learned yet
     return len(rounds) > 1 and rounds[-1][1] == rounds[-2][1] > 0
+
+
+def _threshold(search: DimensionSearch) -> float | None:
+    if search.threshold is not None or search.method not in METHODS:
+        return search.threshold
+    return CRITERIA[METHODS[search.method].criterion].threshold
 
 
 def _search(models: Models, start: int) -> Fondue:

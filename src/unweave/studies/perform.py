@@ -98,7 +98,7 @@ def _perform(pack: Pack, store: Store, how: Manner) -> None:
 
 
 def _train(experiments: Sequence[Experiment], store: Store, how: Manner) -> None:
-    """Train the unfinished. When several fail together, each is tried alone: the result is the same, the blame clear."""
+    """Train the unfinished. When several fail together, each is tried alone: same results, and the blame is clear."""
     todo = [e for e in experiments if not settled(store.folder(e.id), Pack((e,)))]
     if not todo:
         return

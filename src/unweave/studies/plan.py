@@ -59,7 +59,9 @@ def _try(experiment: Experiment, needs_data: bool, tried: set[str]) -> None:
 
 def _words(experiment: Experiment) -> str:
     try:
-        return f"{experiment.objective} on {experiment.world.name}, {experiment.latents} latents, seed {experiment.seed}"
+        return (
+            f"{experiment.objective} on {experiment.world.name}, {experiment.latents} latents, seed {experiment.seed}"
+        )
     except Exception:
         return type(experiment).__name__
 

@@ -67,7 +67,9 @@ class Store:
         if ids is not None:
             wanted = pl.DataFrame({"id": list(ids)}, schema={"id": pl.String}).unique(maintain_order=True)
             table = wanted.join(table, on="id", how="inner", maintain_order="left")
-            table = table.select(name for name in table.columns if table[name].null_count() < table.height or not table.height)
+            table = table.select(
+                name for name in table.columns if table[name].null_count() < table.height or not table.height
+            )
         held = list(self.running())
         running = (pl.col("state") == "unfinished") & pl.col("id").is_in(held)
         return table.with_columns(pl.when(running).then(pl.lit("running")).otherwise("state").alias("state"))

@@ -135,6 +135,53 @@ def compare_trend(
     return _signed(what, expected_sign, tested, interval, n, how, tolerance, note, kind="trend")
 
 
+def compare_interval(
+    what: str,
+    ours: Real,
+    interval: tuple[Real, Real] | None,
+    published: Real,
+    n: int,
+    how: str,
+    *,
+    tolerance: Real = 0.0,
+    widest: Real = 0.5,
+) -> Comparison:
+    """A published number beside ours with an interval of its own; ``how`` says where that interval comes from.
+
+    An interval longer than ``widest`` tells nothing.
+    """
+    rule = (
+        f"Agrees when the published value lies within our 95 % interval ({how}){_widened(tolerance, '')};"
+        f" cannot tell when it does but the interval is longer than {widest:g}."
+    )
+    if interval is None or not math.isfinite(ours):
+        shown = float(ours) if math.isfinite(ours) else None
+        return Comparison(what, published, shown, None, n, rule, "cannot tell", "no interval from so few values")
+    low, high = float(interval[0]), float(interval[1])
+    verdict: Verdict = "agrees" if low - tolerance <= published <= high + tolerance else "differs"
+    note = ""
+    if verdict == "agrees" and high - low > widest:
+        verdict, note = "cannot tell", f"the interval has the length {high - low:.2f}"
+    return Comparison(what, published, float(ours), (low, high), n, rule, verdict, note)
+
+
+def compare_sign(
+    what: str, ours: Real, interval: tuple[Real, Real] | None, n: int, expected_sign: int, how: str
+) -> Comparison:
+    """Whether a number with an interval of its own is above or below zero, as published."""
+    if expected_sign not in (-1, 1):
+        raise ValueError(f"expected_sign must be 1 or −1, not {expected_sign}")
+    word = "above 0" if expected_sign > 0 else "below 0"
+    rule = f"Agrees when our whole 95 % interval ({how}) lies {word}, differs when it lies on the other side."
+    if interval is None or not all(map(math.isfinite, (ours, *interval))):
+        return Comparison(what, word, None, None, n, rule, "cannot tell", "no interval from so few values")
+    low, high = float(interval[0]), float(interval[1])
+    verdict: Verdict = "cannot tell"
+    if low > 0 or high < 0:
+        verdict = "agrees" if (low > 0) == (expected_sign > 0) else "differs"
+    return Comparison(what, word, float(ours), (low, high), n, rule, verdict)
+
+
 def compare_exact(what: str, ours: Real, published: Real, tolerance: Real, *, note: str = "") -> Comparison:
     """A number that theory gives, beside ours: no seeds, only rounding."""
     rule = f"Agrees when the two differ by at most {tolerance:g}."

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 import sys
 import time
@@ -91,7 +92,7 @@ def _alone(pairs: Sequence[Pair], data: Data, how: Manner) -> None:
 
 def _begun(pairs: Sequence[Pair], root: Path) -> list[tuple[RunFolder, list[Pair]]]:
     """Fleets that were interrupted, with all their members: also those whose results were written before the end."""
-    known = {str(folder.path): (experiment, folder) for experiment, folder in pairs}
+    known = {os.path.relpath(folder.path, root): (experiment, folder) for experiment, folder in pairs}
     found = []
     for path in sorted(root.glob("fleet-*")):
         home = RunFolder(path)
@@ -126,7 +127,9 @@ def _train(voyage: Voyage, data: Data) -> None:
     first, how = voyage.experiments[0], voyage.how
     for experiment, folder in zip(voyage.experiments, voyage.folders):
         claim(folder, experiment)
-    voyage.home.write_json("fleet.json", [str(folder.path) for folder in voyage.folders])
+    # relative: the same folder may have another path on another machine
+    names = [os.path.relpath(folder.path, voyage.home.path.parent) for folder in voyage.folders]
+    voyage.home.write_json("fleet.json", names)
     torch.set_num_threads(first.plan.threads)
     members = arrange(voyage.experiments, least=least_group(first))
     fleet = new_fleet(members, choose_engine(members, data, _say), len(data), data.shape)

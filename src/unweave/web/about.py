@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from unweave.studies.failures import reason_of
 from unweave.train.folder import RunFolder
 from unweave.train.run import Run
 from unweave.web.answers import Factor, RunAnswer
@@ -43,8 +44,8 @@ def _message(files: RunFolder, state: str, step: int, steps: int) -> str | None:
         return None
     if state == "failed":
         failure = _json(files, "failure.json")
-        words = failure.get("message") or f"{failure.get('term', 'a term')} became {failure.get('value', 'no number')}"
-        return f"Training stopped at step {failure.get('step', step)}: {words}. Try a smaller learning rate."
+        advice = "" if "reason" in failure else " Try a smaller learning rate."
+        return f"Training failed: {reason_of(failure)}.{advice}"
     saved = f"step {step:,} of {steps:,} is saved" if step else "nothing is saved yet"
     if state == "running":
         return f"Still training: {saved}. This page follows it by itself."

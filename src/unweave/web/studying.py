@@ -14,7 +14,7 @@ WHOLE = "all"
 def study_names(shelf: Shelf) -> list[StudyName]:
     """All runs, then every study that was planned in this store."""
     found = [StudyName(name=WHOLE, title="Every run of this store")]
-    for name in shelf.own_names("studies"):
+    for name in _planned(shelf):
         found.append(StudyName(name=name, title=str(_plan(shelf, name).get("title") or name)))
     return found
 
@@ -23,10 +23,14 @@ def study_answer(shelf: Shelf, name: str) -> StudyAnswer:
     """A study by its name."""
     if name == WHOLE:
         return StudyAnswer(name=WHOLE, title="Every run of this store", ids=None, marks=[])
-    if name not in shelf.own_names("studies"):
+    if name not in _planned(shelf):
         raise NotHere(f"there is no study {name[:80]!r} in this store; {WHOLE!r} is always there")
     plan = _plan(shelf, name)
     return StudyAnswer(name=name, title=str(plan.get("title") or name), ids=_ids(plan), marks=_marks(plan))
+
+
+def _planned(shelf: Shelf) -> list[str]:
+    return [name for name in shelf.own_names("studies") if not name.endswith(".progress")]
 
 
 def _plan(shelf: Shelf, name: str) -> dict[str, Any]:

@@ -144,6 +144,11 @@ def test_too_few_points_are_refused():
         two_nn(cube(30, 2), anchor=1.0)
     with pytest.raises(ValueError, match="finite"):
         mle(np.full((30, 2), np.nan))
+    for wrong, said in {"neighbours": (1, 5), "averaging": "median", "anchor": 1.0, "n_samples": 2}.items():
+        with pytest.raises(ValueError, match=wrong):
+            intrinsic(cube(30, 2), **{wrong: said})
+    with pytest.raises(ValueError, match="given none"):
+        intrinsic(cube(30, 2), neighbours=())
 
 
 def test_the_stable_range_is_the_longest_calm_one():

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from unweave import rng
-from unweave.metrics.dimension.mle import NEIGHBOURS, Mle, distinct_distances, mle, mle_of
+from unweave.metrics.dimension.mle import NEIGHBOURS, Mle, checked, distinct_distances, mle, mle_of
 from unweave.metrics.dimension.two_nn import TwoNN, two_nn, two_nn_of
 from unweave.metrics.estimators.arrays import as_codes, check_count
 from unweave.shapes import Float, Tensor
@@ -41,8 +41,10 @@ def intrinsic(
     check_count(n_samples, "n_samples", least=3)
     if len(seeds) == 0:
         raise ValueError("seeds must name at least one seed, given none")
+    chosen = checked(neighbours, averaging)
+    if not 0.0 < anchor < 1.0:
+        raise ValueError(f"anchor must lie between 0 and 1, not {anchor}")
     table = as_codes(points, "points")
-    chosen = tuple(sorted(set(neighbours)))
     runs = [
         _one(_subset(table, n_samples, seed), chosen, averaging, anchor) for seed in _needed(table, n_samples, seeds)
     ]

@@ -12,6 +12,7 @@ from unweave.metrics.estimators.arrays import as_codes, check_count
 from unweave.shapes import Float, Tensor
 
 NEIGHBOURS = (3, 5, 10, 20)
+AVERAGING = ("levina_bickel", "mackay_ghahramani")
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,14 @@ class Mle:
     n_points: int
 
 
-def mle(points: Any, *, neighbours: Sequence[int] = NEIGHBOURS, averaging: str = "levina_bickel") -> Mle:
-    """The dimension in which points lie, from how fast their neighbours recede.
+def mle(codes: Any, *, neighbours: Sequence[int] = NEIGHBOURS, averaging: str = "levina_bickel") -> Mle:
+    """The dimension in which codes, or points of any kind, lie, from how fast their neighbours recede.
 
     Points that occur several times count once: a repetition says nothing of the dimension, and its distance of 0
     would decide the estimate. A single distinct point has dimension 0.
     """
-    if averaging not in ("levina_bickel", "mackay_ghahramani"):
-        raise ValueError(f"averaging must be levina_bickel or mackay_ghahramani, not {averaging!r}")
-    chosen = _checked(neighbours)
-    table = as_codes(points, "points")
+    chosen = checked(neighbours, averaging)
+    table = as_codes(codes)
     distances = distinct_distances(table, chosen[-1])
     if distances is None:
         zeros = torch.zeros(len(chosen), dtype=torch.float64)
@@ -89,7 +88,10 @@ def _mean_of_estimates(inverses: Float[Tensor, "k sample"]) -> Float[Tensor, "k"
     return torch.where(finite.any(1), estimates, torch.inf)
 
 
-def _checked(neighbours: Sequence[int]) -> tuple[int, ...]:
+def checked(neighbours: Sequence[int], averaging: str) -> tuple[int, ...]:
+    """The numbers of neighbours in ascending order, once each; one sentence where a setting is wrong."""
+    if averaging not in AVERAGING:
+        raise ValueError(f"averaging must be {' or '.join(AVERAGING)}, not {averaging!r}")
     for k in neighbours:
         check_count(k, "neighbours", least=2)
     if len(neighbours) == 0:

@@ -21,7 +21,7 @@ class TwoNN:
     n_points: int
 
 
-def two_nn(points: Any, *, anchor: float = 0.9) -> TwoNN:
+def two_nn(codes: Any, *, anchor: float = 0.9) -> TwoNN:
     """The dimension from the ratio of the distances to the second and the first neighbour.
 
     The largest ratios, a share of 1 − ``anchor``, are left out of the fit. Points that occur several times count
@@ -30,7 +30,7 @@ def two_nn(points: Any, *, anchor: float = 0.9) -> TwoNN:
     """
     if not 0.0 < anchor < 1.0:
         raise ValueError(f"anchor must lie between 0 and 1, not {anchor}")
-    distances = distinct_distances(as_codes(points, "points"), 2)
+    distances = distinct_distances(as_codes(codes), 2)
     if distances is None:
         none = torch.zeros(0, dtype=torch.float64)
         return TwoNN(0.0, none, none, 1)

@@ -18,29 +18,37 @@ def neighbour_information(
     if len(code) == 0:
         return torch.zeros((), dtype=torch.float64, device=code.device)
     ordered, order = code.to(torch.float64).sort()
-    labels, counts = labels[order], counts[order]
-    grouping = labels.argsort(stable=True)
-    values, counts = ordered[grouping], counts[grouping]
+    grouping = labels[order].argsort(stable=True)
+    values, labels, counts = ordered[grouping], labels[order][grouping], counts[order][grouping]
     k = (counts - 1).clamp(max=n_neighbours)
-    inside = _points_closer(ordered, values, _kth_distance(values, labels[grouping], k))
+    inside = _points_closer(ordered, values, _kth_distance(values, labels, k))
     # I = ψ(N) + ⟨ψ(k)⟩ − ⟨ψ(N_label)⟩ − ⟨ψ(m)⟩
-    terms = torch.digamma(k.double()) - torch.digamma(counts.double()) - torch.digamma(inside.double())
-    total = torch.digamma(torch.tensor(float(len(code)), dtype=torch.float64, device=code.device))
-    return (total + terms.mean()).clamp(min=0.0)
+    digamma = torch.digamma(torch.arange(len(code) + 1, dtype=torch.float64, device=code.device))
+    return (digamma[-1] + (digamma[k] - digamma[counts] - digamma[inside]).mean()).clamp(min=0.0)
 
 
 def _kth_distance(
     values: Float[Tensor, "sample"], labels: Int[Tensor, "sample"], k: Int[Tensor, "sample"]
 ) -> Float[Tensor, "sample"]:
     """Distance to the k-th neighbour of the same label; values ascend within each label, labels lie together."""
-    place = torch.arange(len(values), device=values.device)
+    distance = torch.empty_like(values)
+    for size in k.unique().tolist():
+        # k depends on the label alone, so these are whole groups
+        chosen = k == size
+        distance[chosen] = _in_windows(values[chosen], labels[chosen], size)
+    return distance
+
+
+def _in_windows(values: Float[Tensor, "sample"], labels: Int[Tensor, "sample"], k: int) -> Float[Tensor, "sample"]:
+    """The least, over the windows of one label that hold a value, of its distance to the window's farther end."""
+    n_windows = len(values) - k
+    first, last = values[:n_windows], values[k:].clone()
+    last[labels[:n_windows] != labels[k:]] = torch.inf
     distance = torch.full_like(values, torch.inf)
-    for before in range(int(k.max()) + 1):
-        first, last = (place - before).clamp(min=0), (place - before + k).clamp(max=len(values) - 1)
-        fits = (before <= k) & (place >= before) & (place - before + k < len(values))
-        fits &= (labels[first] == labels) & (labels[last] == labels)
-        reach = torch.maximum(values - values[first], values[last] - values)
-        distance = torch.where(fits, torch.minimum(distance, reach), distance)
+    for place in range(k + 1):
+        here = values[place : place + n_windows]
+        reach = torch.maximum(here - first, last - here)
+        torch.minimum(distance[place : place + n_windows], reach, out=distance[place : place + n_windows])
     return distance
 
 

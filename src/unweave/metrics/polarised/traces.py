@@ -33,10 +33,10 @@ def traces(mean: Any, variance: Any = None, *, sampled: Any = None) -> Traces:
     """
     if (variance is None) == (sampled is None):
         raise ValueError("give either variance or sampled codes beside the mean")
-    table = as_codes(mean, "mean").double()
+    table = as_codes(mean, "mean codes").double()
     name = "variance" if sampled is None else "sampled"
     other = as_codes(variance if sampled is None else sampled, name).double()
-    check_lengths(table, other, ("mean", name))
+    check_lengths(table, other, ("mean codes", name))
     if table.shape != other.shape:
         raise ValueError(f"mean and {name} must be equal tables, given {tuple(table.shape)} and {tuple(other.shape)}")
     if len(table) < 2:

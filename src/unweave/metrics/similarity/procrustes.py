@@ -60,7 +60,9 @@ def nuclear(left: Float[Tensor, "sample left"], right: Float[Tensor, "sample rig
     product = left.T @ right
     if min(product.shape) < LARGE:
         return float(torch.linalg.svdvals(product).sum())
-    squares = torch.linalg.eigvalsh(product.T @ product if product.shape[1] <= product.shape[0] else product @ product.T)
+    squares = torch.linalg.eigvalsh(
+        product.T @ product if product.shape[1] <= product.shape[0] else product @ product.T
+    )
     # |δλ| ≤ ε, so |δ√λ| ≤ min(√ε, ε/√λ)
     rounding = 16.0 * torch.finfo(squares.dtype).eps * squares[-1].clamp(min=0.0)
     roots = squares.clamp(min=0.0).sqrt()

@@ -1,7 +1,6 @@
 """Disentanglement, completeness, informativeness, DCI (Eastwood & Williams, 2018)."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 import torch
 
 from unweave.metrics.estimators.arrays import check_count
+from unweave.metrics.estimators.side_by_side import side_by_side
 from unweave.metrics.supervised.split import Split, split
 from unweave.metrics.supervised.trees import N_ROUNDS, Fitted, fast_trees, sklearn_trees
 from unweave.shapes import Float, Tensor
@@ -81,14 +81,12 @@ def dci(
 
 
 def _fit_all(learn: Learner, parts: Split, n_rounds: int) -> list[Fitted]:
-    """One classifier a factor, side by side on as many threads as PyTorch may use, each on one thread of its own."""
-    n_threads = min(torch.get_num_threads(), parts.factors.shape[1])
-    # the longest first: a factor costs as much as it has values
-    sizes = [len(np.unique(labels)) for labels in parts.factors.T]
-    order = sorted(range(len(sizes)), key=lambda factor: -sizes[factor])
-    with ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        jobs = {f: pool.submit(learn, parts.codes, parts.factors[:, f], parts.test_codes, n_rounds) for f in order}
-        return [jobs[factor].result() for factor in range(len(sizes))]
+    """One classifier a factor; a factor costs as much as it has values."""
+    return side_by_side(
+        lambda factor: learn(parts.codes, factor, parts.test_codes, n_rounds),
+        list(parts.factors.T),
+        size=lambda factor: len(np.unique(factor)),
+    )
 
 
 def disentanglement(importance: Float[np.ndarray, "latent factor"]) -> float:

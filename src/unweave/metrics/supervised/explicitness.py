@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from unweave.metrics.estimators.side_by_side import side_by_side
 from unweave.metrics.supervised.logistic import check_scheme, logistic
 from unweave.metrics.supervised.split import split
-from unweave.shapes import Float, Int, Tensor
+from unweave.shapes import Bool, Float, Int, Tensor
 
 CHANCE = 0.5
 
@@ -46,10 +47,13 @@ def explicitness(
     mean, deviation = parts.codes.mean(0), parts.codes.std(0)
     deviation = np.where(np.ptp(parts.codes, axis=0) > 0, deviation, np.inf)
     train, test = (parts.codes - mean) / deviation, (parts.test_codes - mean) / deviation
-    areas = np.zeros((2, parts.factors.shape[1]))
-    for k, (labels, truth) in enumerate(zip(parts.factors.T, parts.test_factors.T)):
-        classes, chances = logistic(train, labels, (train, test), scheme)
-        areas[:, k] = [macro_area(classes, *pair) for pair in zip(chances, (labels, truth))]
+
+    def both_areas(truths: tuple[np.ndarray, np.ndarray]) -> list[float]:
+        classes, chances = logistic(train, truths[0], (train, test), scheme)
+        return [macro_area(classes, *pair) for pair in zip(chances, truths)]
+
+    columns = list(zip(parts.factors.T, parts.test_factors.T))
+    areas = np.array(side_by_side(both_areas, columns, size=lambda truths: np.max(truths[0]))).T
     on_train, on_test = areas.mean(1)
     return Explicitness(float(on_test), float(on_train), torch.from_numpy(areas[1]), torch.from_numpy(areas[0]), scheme)
 
@@ -61,16 +65,15 @@ def macro_area(
     present = np.unique(truth)
     if len(present) < 2:
         return CHANCE
-    seen = np.isin(classes, present)
-    areas = _areas(chances[:, seen], truth[:, None] == classes[seen])
-    return float((areas.sum() + CHANCE * (len(present) - len(areas))) / len(present))
+    columns = zip(classes, chances.T)
+    areas = [_area(column, truth == label) for label, column in columns if label in present]
+    return float((sum(areas) + CHANCE * (len(present) - len(areas))) / len(present))
 
 
-def _areas(scores: Float[np.ndarray, "sample class"], positive: np.ndarray) -> Float[np.ndarray, "class"]:
-    from scipy.stats import rankdata
-
-    n_positive = positive.sum(0)
-    n_negative = len(positive) - n_positive
-    ranks = np.where(positive, rankdata(scores, axis=0), 0.0).sum(0)
-    # AUC = (Σ ranks of the positives − n₊ (n₊ + 1) / 2) / (n₊ n₋), ties at their mean rank
-    return (ranks - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative)
+def _area(scores: Float[np.ndarray, "sample"], positive: Bool[np.ndarray, "sample"]) -> float:
+    ordered, own = np.sort(scores), scores[positive]
+    # ties at their mean rank
+    ranks = (np.searchsorted(ordered, own, "left") + np.searchsorted(ordered, own, "right") + 1) / 2
+    n_positive, n_negative = len(own), len(scores) - len(own)
+    # AUC = (Σ ranks of the positives − n₊ (n₊ + 1) / 2) / (n₊ n₋)
+    return float((ranks.sum() - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative))

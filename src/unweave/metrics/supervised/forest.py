@@ -104,7 +104,7 @@ def descend(
 
 def _best_splits(
     sums: Float[np.ndarray, "node latent bin tree"],
-    counts: Float[np.ndarray, "node latent bin tree"],
+    counts: Float[np.ndarray, "node latent bin #tree"],
     order: Int[np.ndarray, "latent"],
 ) -> Splits:
     # node by node, so that what a node needs stays in the cache
@@ -115,7 +115,7 @@ def _best_splits(
 
 def _best_split(
     sums: Float[np.ndarray, "latent bin tree"],
-    counts: Float[np.ndarray, "latent bin tree"],
+    counts: Float[np.ndarray, "latent bin #tree"],
     order: Int[np.ndarray, "latent"],
 ) -> tuple[np.ndarray, ...]:
     """From the sums and counts up to every bin. Where no split gains anything, all samples stay together."""
@@ -136,7 +136,7 @@ def _best_split(
 
 
 def _children(
-    both: Float[np.ndarray, "node latent bin tree"], right: Float[np.ndarray, "node latent bin tree"]
+    both: Float[np.ndarray, "node latent bin #tree"], right: Float[np.ndarray, "node latent bin tree"]
 ) -> Float[np.ndarray, "child latent bin tree"]:
     """Sums up to every bin in the nodes below, left and right in turn; what is not on the right is on the left."""
     right = _upto(right)

@@ -1,7 +1,6 @@
 """InfoM, InfoE and InfoC: modularity, explicitness and compactness (Hsu et al., 2023)."""
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,8 @@ import torch
 from unweave.metrics.estimators.arrays import Categories, as_categories, as_codes_and_factors, check_count
 from unweave.metrics.estimators.information import entropy, mutual_information
 from unweave.metrics.estimators.neighbours import neighbour_information
+from unweave.metrics.estimators.side_by_side import side_by_side
+from unweave.metrics.supervised.logistic import logistic
 from unweave.shapes import Bool, Float, Int, Tensor
 
 
@@ -55,8 +56,9 @@ def infomec(codes: Any, factors: Any, *, discrete: bool = False, n_neighbours: i
     per_factor = torch.zeros(len(truth.sizes), dtype=torch.float64)
     if bool(active.any()):
         features = _one_hot(labels) if labels else _scaled(table).cpu().numpy()
-        for factor in kept:
-            per_factor[factor] = _explicit(features, truth.values[:, factor].cpu().numpy())
+        columns = [truth.values[:, factor].cpu().numpy() for factor in kept]
+        found = side_by_side(lambda labels: _explicit(features, labels), columns, size=np.max)
+        per_factor[kept] = torch.tensor(found, dtype=torch.float64)
     return Infomec(
         modularity=_sharpness(share[active][:, kept], dim=1),
         explicitness=float(per_factor[kept].mean()) if kept else 0.0,
@@ -91,8 +93,11 @@ def _neighbours(
     noise = torch.from_numpy(np.random.default_rng(seed).standard_normal(tuple(codes.shape))).to(codes.device)
     scaled = scaled + 1e-10 * scaled.abs().mean(0).clamp(min=1.0) * noise
     columns = truth.values.unbind(-1)
-    rows = [torch.stack([neighbour_information(z, v, n_neighbours) for v in columns]) for z in scaled.unbind(-1)]
-    return torch.stack(rows)
+
+    def tell(code: Float[Tensor, "sample"]) -> Float[Tensor, "factor"]:
+        return torch.stack([neighbour_information(code, factor, n_neighbours) for factor in columns])
+
+    return torch.stack(side_by_side(tell, scaled.unbind(-1)))
 
 
 def _scaled(codes: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
@@ -111,14 +116,9 @@ def _one_hot(labels: Categories) -> np.ndarray:
 
 
 def _explicit(features: np.ndarray, labels: np.ndarray) -> float:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import log_loss
-
-    # C = ∞: no penalty; balanced classes, as the authors fit it, so that knowing nothing costs log(n_classes)
-    model = LogisticRegression(C=np.inf, class_weight="balanced", tol=1e-4, max_iter=100)
-    with warnings.catch_warnings():
-        # that it has not converged (a separable code never does), or that there are many classes, is no news here
-        warnings.simplefilter("ignore")
-        model.fit(features, labels)
-    nothing = math.log(len(model.classes_))
-    return max(0.0, (nothing - float(log_loss(labels, model.predict_proba(features)))) / nothing)
+    # no penalty; balanced classes, as the authors fit it, so that knowing nothing costs log(n_classes)
+    classes, (chances,) = logistic(features, labels, (features,), cost=math.inf, balanced=True)
+    own = chances[np.arange(len(labels)), np.searchsorted(classes, labels)]
+    nothing = math.log(len(classes))
+    # (log K − H) / log K with the log-loss H, no probability below what a double tells from 0
+    return max(0.0, float((nothing + np.log(own.clip(np.finfo(np.float64).eps)).mean()) / nothing))

@@ -1,7 +1,8 @@
 """Logistic regression under a pinned scheme, whatever scikit-learn's defaults of the day are.
 
-``multinomial``: one softmax over the classes, lbfgs, intercepts free: scikit-learn's default since 0.22. ``ovr``: one
-class against the rest, liblinear, intercepts penalised: the default in 2018–19, under which the published studies ran.
+``multinomial``: one softmax over the classes, intercepts free: scikit-learn's default since 0.22, step for step
+(:mod:`unweave.metrics.estimators.softmax`). ``ovr``: one class against the rest, liblinear, intercepts penalised: the
+default in 2018–19, under which the published studies ran.
 """
 
 import warnings
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from unweave.metrics.estimators.softmax import fit_softmax, probabilities
 from unweave.shapes import Float, Int
 
 SCHEMES = ("multinomial", "ovr")
@@ -19,14 +21,23 @@ def logistic(
     labels: Int[np.ndarray, "sample"],
     tables: tuple[Float[np.ndarray, "_ latent"], ...],
     scheme: str = "multinomial",
+    *,
+    cost: float = 1.0,
+    balanced: bool = False,
 ) -> tuple[Int[np.ndarray, "class"], tuple[Float[np.ndarray, "_ class"], ...]]:
-    """The classes seen, and their probabilities in every table; a single class has probability 1."""
+    """The classes seen, and their probabilities in every table; a single class has probability 1.
+
+    ``cost`` is one over the penalty, as in scikit-learn; ``balanced`` gives every class the same weight in all
+    (multinomial only).
+    """
     check_scheme(scheme)
     classes, targets = np.unique(labels, return_inverse=True)
     if len(classes) == 1:
         return classes, tuple(np.ones((len(table), 1)) for table in tables)
-    probabilities = _multinomial if scheme == "multinomial" else _one_against_rest
-    return classes, probabilities(codes, targets, len(classes), tables)
+    if scheme == "ovr":
+        return classes, _one_against_rest(codes, targets, len(classes), tables, cost)
+    weights = fit_softmax(codes, targets, cost=cost, balanced=balanced)
+    return classes, tuple(probabilities(weights, table) for table in tables)
 
 
 def check_scheme(scheme: str) -> None:
@@ -41,19 +52,14 @@ def quietly_fitted(model: Any, codes: np.ndarray, targets: np.ndarray) -> Any:
         return model.fit(codes, targets)
 
 
-def _multinomial(codes: Any, targets: Any, n_classes: int, tables: tuple[Any, ...]) -> tuple[Any, ...]:
-    from sklearn.linear_model import LogisticRegression
-
-    model = quietly_fitted(LogisticRegression(solver="lbfgs", C=1.0, tol=1e-4, max_iter=100), codes, targets)
-    return tuple(model.predict_proba(table) for table in tables)
-
-
-def _one_against_rest(codes: Any, targets: Any, n_classes: int, tables: tuple[Any, ...]) -> tuple[Any, ...]:
+def _one_against_rest(
+    codes: Any, targets: Any, n_classes: int, tables: tuple[Any, ...], cost: float
+) -> tuple[Any, ...]:
     from sklearn.linear_model import LogisticRegression
 
     columns: list[list[Any]] = [[] for _ in tables]
     for positive in range(n_classes) if n_classes > 2 else (1,):
-        model = LogisticRegression(solver="liblinear", C=1.0, tol=1e-4, max_iter=100, random_state=0)
+        model = LogisticRegression(solver="liblinear", C=cost, tol=1e-4, max_iter=100, random_state=0)
         quietly_fitted(model, codes, targets == positive)
         for place, table in enumerate(tables):
             columns[place].append(model.predict_proba(table)[:, 1])

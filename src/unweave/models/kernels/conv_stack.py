@@ -17,7 +17,7 @@ from unweave.models.kernels.dense import Affine, dense_forward, dense_input_grad
 from unweave.models.kernels.first import first_backward, first_forward, ready
 from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.layout import Layout, layout_of
-from unweave.models.kernels.pixels import BITS, BYTES, FLOATS, Frame
+from unweave.models.kernels.pixels import BITS, BYTES, FLOATS, MASKS, Frame, pitch
 from unweave.models.kernels.sums import add_up
 from unweave.models.layers import Convolution
 from unweave.models.likelihoods import Bernoulli
@@ -60,11 +60,12 @@ class ConvStack:
     ) -> tuple[Float[Tensor, "model size"], Codes]:  # fmt: skip
         """The gradient of every model's loss, and the codes it was computed from."""
         gradients = self._row(parameters)
-        seen = ready(self.convolutions[0], self._frame(examples), examples)
+        seen = ready(self.convolutions[0], self._frame(examples), examples, self.precision.stored)
+        shown = seen if seen[0].packing == MASKS else (self._frame(examples), examples)
         layers, heads = self._encode(weights, *seen)
         heads = {name: head.requires_grad_() for name, head in heads.items()}
         code = self._code(heads, noise)
-        kept, reconstructions, leaves = self._decode(weights, parameters, *seen, code.sampled.detach())
+        kept, reconstructions, leaves = self._decode(weights, parameters, *shown, code.sampled.detach())
         total = judge(code, reconstructions)
         slopes = _slopes(total, [*heads.values(), *leaves.values()], retain=True)
         by_heads, by_leaves = slopes[: len(heads)], dict(zip(leaves, slopes[len(heads) :]))
@@ -80,7 +81,8 @@ class ConvStack:
         noise: Float[Tensor, "model batch latent"],
     ) -> Codes:  # fmt: skip
         """The codes of some models (rows of the stack) for a batch each."""
-        seen = ready(self.convolutions[0], self._frame(examples), examples.contiguous())
+        frame = self._frame(examples)
+        seen = ready(self.convolutions[0], frame, examples.contiguous(), self.precision.stored)
         _, heads = self._encode(weights, *seen)
         return self._code(heads, noise)
 
@@ -165,7 +167,8 @@ class ConvStack:
         frame, likelihood = self._frame(examples), self.template.architecture.likelihood
         leaves = {"pixels": pixels}
         # [small row, small column, row parity, column parity, channel] to [channel, row, column]
-        outputs = pixels.unflatten(4, (2, 2, frame.channels)).permute(0, 1, 6, 2, 4, 3, 5).flatten(5, 6).flatten(3, 4)
+        outputs = pixels.unflatten(4, (2, 2, pitch(frame.channels)))[..., : frame.channels]
+        outputs = outputs.permute(0, 1, 6, 2, 4, 3, 5).flatten(5, 6).flatten(3, 4)
         cropped = outputs[..., frame.top : frame.top + frame.height, frame.left : frame.left + frame.width]
         if likelihood.learns_noise:
             leaves["log_noise"] = self.layout.views(parameters)["log_noise"].detach().requires_grad_()
@@ -185,9 +188,10 @@ class ConvStack:
             parts = slopes["pixels"].flatten(1, 3)
             pixels = slopes["pixels"].to(stored)
         else:
-            parts = sums[..., : 4 * last.n_big] * slopes["loss"][..., None]
+            parts = sums[..., : 4 * pitch(last.n_big)] * slopes["loss"][..., None]
         # every row of parts holds the four parities of every channel
-        add_up(parts.unflatten(2, (4, last.n_big)).flatten(1, 2), _bias(gradients, last, last.n_big))
+        parts = parts.unflatten(2, (4, pitch(last.n_big)))[..., : last.n_big].flatten(1, 2)
+        add_up(parts, _bias(gradients, last, last.n_big))
         below = inner[-1]
         slope = last_backward(
             last, last.n_big, pixels, slopes.get("loss"), images[-1], weights, gradients, product,

@@ -4,7 +4,7 @@ Forward it computes the loss and its slope without storing an output; backward i
 gradient of its weights in one pass.
 """
 
-# ruff: noqa: N803
+# ruff: noqa: N803, N806
 # mypy: disable-error-code="no-untyped-def"
 import torch
 import triton
@@ -12,13 +12,18 @@ import triton.language as tl
 
 from unweave.models.kernels.convolutions import Join, Tiles
 from unweave.models.kernels.first import taps_padded
-from unweave.models.kernels.pixels import IMAGES_AT_ONCE, Frame, stored_pixels
+from unweave.models.kernels.pixels import IMAGES_AT_ONCE, Frame, pitch, stored_pixels
 from unweave.models.kernels.sums import add_up
 from unweave.shapes import Float, Tensor
 
 PROGRAMS = 528
 """Programs of the last forward kernel: each keeps its scratch for all images it works on, so that it stays cached."""
-TUNED = {"loss": Tiles(128, 0, 4, 1), "last": Tiles(256, 0, 4, 2)}
+TUNED = {
+    "loss": Tiles(128, 0, 4, 1),
+    "last": Tiles(256, 0, 4, 2),
+    "loss in colour": Tiles(64, 0, 4, 1),
+    "last in colour": Tiles(64, 0, 4, 1),
+}
 """For bf16 on an H200 (benchmarks/tune.py)."""
 
 
@@ -29,12 +34,13 @@ def last_forward(
 ]:
     """The last transposed convolution. With examples: the Bernoulli loss of each, its slope by the outputs, its sums.
 
-    Outputs lie by small pixel, row parity, column parity and channel; sums are over the small pixels of an example.
+    Outputs lie by small pixel, row parity, column parity and channel (see :func:`pitch`); sums are over the small
+    pixels of an example.
     Without examples the outputs themselves come second, in fp32, and nothing else is meant.
     """
     n_models, n_batch = small.shape[:2]
     fused = examples is not None
-    shape = (n_models, n_batch, join.height, join.width, 4 * frame.channels)
+    shape = (n_models, n_batch, join.height, join.width, 4 * pitch(frame.channels))
     pixels = torch.empty(shape, dtype=small.dtype if fused else torch.float32, device=small.device)
     loss = torch.empty(n_models, n_batch, dtype=torch.float32, device=small.device)
     sums = torch.empty(n_models, n_batch, 16, dtype=torch.float32, device=small.device)
@@ -69,31 +75,31 @@ def last_backward(
     parts, chosen = triton.cdiv(n_batch, IMAGES_AT_ONCE), _tiles("last", small.dtype, channels)
     size, taps = taps_padded(join), 16 * channels
     slope = torch.empty_like(small)
-    shares = gradients.new_empty(n_models, parts, size + 1, join.n_small)
+    shares = gradients.new_empty(n_models, parts, taps + 1, join.n_small)
     rows = min(chosen.rows, triton.next_power_of_2(join.height * join.width))
     _last_backward[(n_models * parts,)](
         pixels, gradients if scale is None else scale, small, weights, slope, shares, weights.stride(0),
-        join.weight_at, parts, n_batch, join.height, join.width, channels, join.n_small, size,
+        join.weight_at, parts, n_batch, join.height, join.width, channels, join.n_small, size, pitch(channels),
         scale is not None, IMAGES_AT_ONCE, rows, product, num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
     add_up(shares[:, :, :taps].flatten(2), gradients[:, join.weight_at : join.weight_at + taps * join.n_small])
-    add_up(shares[:, :, size], bias_gradient)
+    add_up(shares[:, :, taps], bias_gradient)
     return slope
 
 
 def _tiles(name: str, dtype: torch.dtype, channels: int) -> Tiles:
-    if channels > 1:  # four times the taps: fewer rows, or registers run out
-        return Tiles(64, 0, 4, 1)
-    return TUNED[name] if dtype == torch.bfloat16 else Tiles(128, 0, 4, 2 if name == "last" else 1)
+    if dtype == torch.bfloat16:
+        return TUNED[name if channels == 1 else f"{name} in colour"]
+    return Tiles(128, 0, 4, 2 if name == "last" else 1) if channels == 1 else Tiles(64, 0, 4, 1)
 
 
 @triton.jit
-def _last_weight(weights, weight_at, dy, dx, C: tl.constexpr, CS: tl.constexpr):
+def _last_weight(weights, weight_at, dy, dx, C: tl.constexpr, CP: tl.constexpr, CS: tl.constexpr):
     """[small, output] weights from neighbour (dy, dx) to the outputs (row parity, column parity, channel)."""
     n = tl.arange(0, 16)
-    channel, parity = n % C, n // C
+    channel, parity = n % CP, n // CP
     ky, kx = parity // 2 + 3 - 2 * dy, parity % 2 + 3 - 2 * dx
-    ok = (parity < 4) & (ky >= 0) & (ky < 4) & (kx >= 0) & (kx < 4)
+    ok = (parity < 4) & (channel < C) & (ky >= 0) & (ky < 4) & (kx >= 0) & (kx < 4)
     places = ((ky * 4 + kx) * C + channel)[None, :] * CS + tl.arange(0, CS)[:, None]
     return tl.load(weights + weight_at + places, mask=ok[None, :] & (tl.arange(0, CS) >= 0)[:, None], other=0.0)
 
@@ -107,10 +113,11 @@ def _last_forward(
 ):  # fmt: skip
     example = tl.program_id(0).to(tl.int64)
     row_of_weights = weights + example // n_batch * weight_stride
+    CP: tl.constexpr = 1 if C == 1 else 4
     n = tl.arange(0, 16)
-    channel, parity = n % C, n // C
+    channel, parity = n % CP, n // CP
     k = tl.arange(0, CS)
-    bias = tl.load(row_of_weights + bias_at + channel).to(tl.float32)
+    bias = tl.load(row_of_weights + bias_at + channel, mask=channel < C, other=0.0).to(tl.float32)
     small += example * (H * W * CS)
     losses = tl.zeros((ROWS, 16), dtype=tl.float32)
     summed = tl.zeros((ROWS, 16), dtype=tl.float32)
@@ -123,19 +130,19 @@ def _last_forward(
             line, column = y + (dy - 1), x + (dx - 1)
             ok = (pixel < H * W) & (line >= 0) & (line < H) & (column >= 0) & (column < W)
             patch = tl.load(small + ((line * W + column) * CS)[:, None] + k[None, :], mask=ok[:, None], other=0.0)
-            weight = _last_weight(row_of_weights, weight_at, dy, dx, C, CS)
+            weight = _last_weight(row_of_weights, weight_at, dy, dx, C, CP, CS)
             total = tl.dot(patch, weight, total, input_precision=PRODUCT)
         total += bias[None, :]
         real = (pixel < H * W)[:, None] & (parity < 4)[None, :]
         if FUSED:
             line = (2 * y - TOP)[:, None] + (parity // 2)[None, :]
             column = (2 * x - LEFT)[:, None] + (parity % 2)[None, :]
-            ok = real & (line >= 0) & (line < HEIGHT) & (column >= 0) & (column < WIDTH)
+            ok = real & (channel < C)[None, :] & (line >= 0) & (line < HEIGHT) & (column >= 0) & (column < WIDTH)
             value = stored_pixels(examples, example, channel[None, :], line, column, ok, PACKING, C, HEIGHT, WIDTH)
             cost, total = _bernoulli(total, value, ok)
             losses += cost
             summed += total
-        place = (example * (H * W) + pixel)[:, None] * (4 * C) + n[None, :]
+        place = (example * (H * W) + pixel)[:, None] * (4 * CP) + n[None, :]
         tl.store(pixels + place, total.to(pixels.dtype.element_ty), mask=real)
     if FUSED:
         tl.store(loss + example, tl.sum(tl.sum(losses, axis=1), axis=0))
@@ -210,16 +217,16 @@ def _bernoulli(logit, value, ok):
 @triton.jit
 def _last_backward(
     pixels, scale, small, weights, gradient, shares, weight_stride, weight_at, parts, n_batch,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, CS: tl.constexpr, SIZE: tl.constexpr,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, CS: tl.constexpr, SIZE: tl.constexpr, CP: tl.constexpr,
     SCALED: tl.constexpr, IMAGES: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip
     model = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
     channel = tl.arange(0, CS)
     k = tl.arange(0, SIZE)
-    tap = k // C
-    used = (k < 16 * C)[:, None] & (channel >= 0)[None, :]
-    places = weights + model * weight_stride + weight_at + k[:, None] * CS + channel[None, :]
+    tap = k // CP
+    used = ((k < 16 * CP) & (k % CP < C))[:, None] & (channel >= 0)[None, :]
+    places = weights + model * weight_stride + weight_at + (tap * C + k % CP)[:, None] * CS + channel[None, :]
     weight = tl.load(places, mask=used, other=0.0)
     total = tl.zeros((CS, SIZE), dtype=tl.float32)
     summed = tl.zeros((ROWS, CS), dtype=tl.float32)
@@ -227,15 +234,16 @@ def _last_backward(
     end = tl.minimum(begin + IMAGES * H * W, n_batch * H * W)
     # tap (ky, kx) at (y, x) is output (2y − 1 + ky, 2x − 1 + kx): small pixel (y + down, x + right), some parity
     down, right = (tap // 4 + 1) // 2 - 1, (tap % 4 + 1) // 2 - 1
-    inner = ((tap // 4 + 1) % 2 * 2 + (tap + 1) % 2) * C + k % C
+    inner = ((tap // 4 + 1) % 2 * 2 + (tap + 1) % 2) * CP + k % CP
     for start in range(0, IMAGES * H * W, ROWS):
         pixel = begin + start + tl.arange(0, ROWS)
         inside = pixel < end
         x, y = pixel % W, pixel // W % H
         line, column = y[:, None] + down[None, :], x[:, None] + right[None, :]
-        ok = inside[:, None] & (k < 16 * C)[None, :] & (line >= 0) & (line < H) & (column >= 0) & (column < W)
-        home = (model * n_batch * (H * W) + pixel) * (4 * C)
-        shift = (down * W + right) * (4 * C) + inner
+        ok = inside[:, None] & (k < 16 * CP)[None, :] & (line >= 0) & (line < H) & (column >= 0) & (column < W)
+        home = (model * n_batch * (H * W) + pixel) * (4 * CP)
+        shift = tl.max_contiguous(tl.multiple_of((down * W + right) * (4 * CP) + inner, CP), CP)
+        ok = tl.max_constancy(ok, [1, CP])
         patch = tl.load(pixels + home[:, None] + shift[None, :], mask=ok, other=0.0)
         if SCALED:
             image = model * n_batch + pixel // (W * H)
@@ -248,6 +256,7 @@ def _last_backward(
         summed += slope
         tl.store(gradient + place, slope.to(gradient.dtype.element_ty), mask=inside[:, None])
         total = tl.dot(tl.trans(active), patch, total, input_precision=PRODUCT)
-    shares += (model * parts + part) * ((SIZE + 1) * CS)
-    tl.store(shares + k[None, :] * CS + channel[:, None], total)
-    tl.store(shares + SIZE * CS + channel, tl.sum(summed, axis=0))
+    shares += (model * parts + part) * ((16 * C + 1) * CS)
+    used = ((k < 16 * CP) & (k % CP < C))[None, :] & (channel >= 0)[:, None]
+    tl.store(shares + (tap * C + k % CP)[None, :] * CS + channel[:, None], total, mask=used)
+    tl.store(shares + 16 * C * CS + channel, tl.sum(summed, axis=0))

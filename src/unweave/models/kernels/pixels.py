@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import triton
 import triton.language as tl
 
-BITS, BYTES, FLOATS, MASKS = range(4)
+BITS, BYTES, FLOATS, MASKS, PADDED = range(5)
+"""How examples lie in memory. MASKS: for every place of the first kernel, the 16 bits under it as one number. PADDED:
+numbers with a margin of one pixel and four channels, so that a row under the kernel is one run of memory."""
 IMAGES_AT_ONCE = 8
 """Images whose share of a weight gradient one program sums; the shares are then added in a fixed order."""
 
@@ -22,6 +24,11 @@ class Frame:
     width: int
     top: int
     left: int
+
+
+def pitch(channels: int) -> int:
+    """Channels that a pixel takes in the kernels' own images: one, or four, the last ones 0."""
+    return 1 if channels == 1 else 4
 
 
 @triton.jit

@@ -5,6 +5,7 @@ k-1 to k-5 ask the same models, so that one store serves them all.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from unweave.config import unknown
 from unweave.data.cars3d import Cars3D
@@ -18,8 +19,14 @@ from unweave.models.networks.mlp import MLP
 from unweave.models.networks.network import Network
 from unweave.models.objectives import DIPVAEI, DIPVAEII, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, Objective
 from unweave.models.optimisers import Adam
-from unweave.studies.study import SIZES
+from unweave.studies.measures.measure import Measure
+from unweave.studies.results import Results
+from unweave.studies.statistics.settings import with_settings
+from unweave.studies.study import SIZES, Study
 from unweave.train.experiment import Experiment, Plan
+
+if TYPE_CHECKING:
+    import polars as pl
 
 STRENGTHS: dict[str, tuple[str, tuple[float, ...]]] = {
     "beta_vae": ("beta", (1, 2, 4, 6, 8, 16)),
@@ -61,6 +68,16 @@ class Extent:
     """Examples that a model is measured on."""
 
 
+METRICS = {
+    "BetaVAE": "scores.mean.beta_vae_sklearn",
+    "FactorVAE": "scores.mean.factor_vae_score",
+    "MIG": "scores.mean.mig",
+    "DCI": "scores.mean.dci.disentanglement",
+    "Modularity": "scores.mean.modularity",
+    "SAP": "scores.mean.sap_score",
+}
+"""The six scores of the published study, by their columns."""
+
 EXTENTS = {
     "smoke": Extent((0, 3, 5), 3, 600, MLP((64,), (64,)), 6, 2e-3, (64, 3), 2048),
     "small": Extent((0, 1, 3, 5), 4, 30_000, Conv(), 10, 5e-4, (1000, 6), 15_000),
@@ -82,9 +99,44 @@ def grid(size: str, worlds: Sequence[str]) -> tuple[Experiment, ...]:
     )
 
 
-def strength_column(objective: str) -> str:
-    """The column of a study's table that holds the strength of an objective."""
-    return f"objective.{STRENGTHS[objective][0]}"
+def study(name: str, size: str, worlds: Sequence[str], measures: Sequence[Measure], title: str) -> Study:
+    """The study of one of k-1 to k-5."""
+    return Study(f"{name}-{size}", grid(size, worlds), tuple(measures), title)
+
+
+def settled_table(results: Results) -> "pl.DataFrame":
+    """The finished runs with their settings, and ``place``: the strength as its rank within its objective."""
+    import polars as pl
+
+    table = with_settings(results.table)
+    return table.with_columns((pl.col("strength").rank("dense").over("objective") - 1).cast(pl.Int64).alias("place"))
+
+
+def about(size: str, table: "pl.DataFrame") -> tuple[str, ...]:
+    """What every page of k-1 to k-5 says of its size."""
+    extent, worlds = EXTENTS[size], ", ".join(table["world"].unique(maintain_order=True).to_list())
+    seeds = table["seed"].n_unique()
+    notes = [
+        f"{table.height} models on {worlds}: {table['objective'].n_unique()} objectives, {len(extent.places)} of the"
+        f" six published strengths, {seeds} seeds, {extent.steps:,} steps, learning rate {extent.learning_rate:g}. The"
+        " published study has 12,600: seven worlds, six strengths, fifty seeds, 300,000 steps at 0.0001.",
+        "FactorVAE trains as the published study's code did: each iteration counts as two steps, so it makes half as"
+        " many updates as the others.",
+    ]
+    if size == "smoke":
+        notes.append(
+            "This size shows that everything runs and what a page looks like. The micro-world has three factors and"
+            " is learned by a small dense network: its numbers are not those of dSprites, and no verdict here says"
+            " anything about the published study."
+        )
+    if size == "small":
+        notes.append(
+            "A tenth of the published steps at five times the learning rate. AnnealedVAE's capacity rises over the"
+            " first third of training, as published. The network has 4×4 kernels throughout, where the published code"
+            " had 2×2 in two layers. dSprites is re-rendered (about 0.2 pixels an image differ) unless the published"
+            " file is on this machine."
+        )
+    return tuple(notes)
 
 
 def _objectives(extent: Extent) -> Iterator[Objective]:

@@ -43,6 +43,9 @@ function logTicks(low, high, n) {
   return found.length > 2 * n ? found.filter((value) => Math.log10(value) % 1 === 0) : found;
 }
 
+/** A width that fits this screen, so that text keeps its size on a small one. */
+export const fitting = (most) => Math.max(300, Math.min(most, document.documentElement.clientWidth - 64));
+
 /** The range of some values with a little room; never empty. */
 export function range(values, { zero = false, room = 0.04 } = {}) {
   let low = zero ? 0 : Infinity;

@@ -2,6 +2,7 @@
 
 import { s } from "../lib/dom.js";
 import { number } from "../lib/format.js";
+import { fitting } from "./axes.js";
 
 const SEQUENTIAL = [[245, 248, 250], [91, 163, 207], [8, 48, 92]];
 const DIVERGING = [[140, 59, 0], [232, 144, 90], [247, 247, 245], [91, 163, 207], [8, 69, 126]];
@@ -9,7 +10,7 @@ const DIVERGING = [[140, 59, 0], [232, 144, 90], [247, 247, 245], [91, 163, 207]
 /** heat({values, rows, columns, diverging, splits, onpick}): the first row at the top. */
 export function heat({ values, rows, columns, diverging = false, limits = null, splits = [null, null], label = "",
   rowName = "", columnName = "", onpick = null }) {
-  const cell = Math.max(16, Math.min(46, Math.floor(560 / Math.max(columns.length, rows.length))));
+  const cell = Math.max(16, Math.min(46, Math.floor(fitting(560) / Math.max(columns.length, rows.length))));
   const words = (names) => Math.max(...names.map((name) => name.length));
   const left = 22 + 6.4 * Math.min(22, words(rows));
   const slanted = words(columns) * 6.4 > cell;

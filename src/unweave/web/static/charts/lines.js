@@ -2,10 +2,10 @@
 
 import { s } from "../lib/dom.js";
 import { number } from "../lib/format.js";
-import { frame, inner, range, scale } from "./axes.js";
+import { fitting, frame, inner, range, scale } from "./axes.js";
 
 /** lines({x, series: [{name, values, kind, label}]}): names stand at the ends where there is room. */
-export function lines({ x, series, xName = "step", yName = "", label = "", height = 260, width = 520, zero = false, log = false }) {
+export function lines({ x, series, xName = "step", yName = "", label = "", height = 260, width = fitting(520), zero = false, log = false }) {
   const named = series.some((one) => one.label);
   const box = { width, height, right: named ? 34 : 14 };
   const at = inner(box);

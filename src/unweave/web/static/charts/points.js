@@ -3,13 +3,13 @@
 import { s } from "../lib/dom.js";
 import { number } from "../lib/format.js";
 import { density, known, quantile } from "../lib/statistics.js";
-import { frame, inner, range, scale } from "./axes.js";
+import { fitting, frame, inner, range, scale } from "./axes.js";
 
 export const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#7b858f"];
 const MOST = 4000;
 
 /** scatter({points: [{id, x, y, group, words}], marks, onpick}): a click on a point opens its run. */
-export function scatter({ points, groups, xName, yName, marks = [], onpick, label, width = 620, height = 400 }) {
+export function scatter({ points, groups, xName, yName, marks = [], onpick, label, width = fitting(900), height = 400 }) {
   const shown = points.length > MOST ? points.filter((_, i) => i % Math.ceil(points.length / MOST) === 0) : points;
   const box = { width, height };
   const at = inner(box);

@@ -92,7 +92,7 @@ class Table {
   #head() {
     const cell = (name) => {
       const sorted = this.sort === name;
-      return h("button", { type: "button", class: `cell ${numeric(name) ? "right" : ""}`, role: "columnheader", title: name,
+      return h("button", { type: "button", class: `cell ${numeric(name) && name !== "modified" ? "right" : ""}`, role: "columnheader", title: name,
         "aria-sort": sorted ? (this.down ? "descending" : "ascending") : "none", onclick: () => this.#sort(name) },
       column(name), sorted ? (this.down ? " ↓" : " ↑") : "");
     };
@@ -101,7 +101,7 @@ class Table {
   }
 
   #grid() {
-    return `38px minmax(190px, 1.6fr) 104px ${this.shown.map((name) => (numeric(name) ? "minmax(72px, .6fr)" : "minmax(96px, .8fr)")).join(" ")} 120px`;
+    return `38px minmax(190px, 1.6fr) 104px ${this.shown.map((name) => (numeric(name) ? "minmax(72px, .6fr)" : "minmax(96px, .8fr)")).join(" ")} 132px`;
   }
 
   #row(place, at) {

@@ -5,7 +5,7 @@ import { toRun, visit } from "../lib/address.js";
 import { h, poll, s, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
 import { number } from "../lib/format.js";
-import { frame, inner, range, scale } from "../charts/axes.js";
+import { fitting, frame, inner, range, scale } from "../charts/axes.js";
 
 export async function open(place, { name }) {
   const address = `/api/searches/${encodeURIComponent(name)}`;
@@ -33,7 +33,7 @@ function page(found) {
 }
 
 function path(found) {
-  const box = { height: 280 };
+  const box = { height: 280, width: fitting(520) };
   const at = inner(box);
   const values = found.visits.map((one) => one.value);
   const log = Math.min(...values) > 0 && Math.max(...values) > 3 * Math.min(...values);
@@ -48,7 +48,7 @@ function path(found) {
 }
 
 function criterion(found, judged) {
-  const box = { height: 280 };
+  const box = { height: 280, width: fitting(520) };
   const at = inner(box);
   const sorted = [...judged].sort((a, b) => a.value - b.value);
   const differences = sorted.map((one) => one.first - one.second);

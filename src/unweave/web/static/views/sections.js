@@ -69,7 +69,7 @@ export async function training(place, id, types) {
   const names = shown.length ? shown : Object.keys(found.terms).slice(0, 3);
   place.append(h("div", { class: "charts" },
     figure(lines({ x: found.steps, series: kl, yName: "KL (nats)", label: "KL of every latent over training", zero: true }), { name: `${id}-kl`, caption: "KL of every latent: those that are switched off fall to 0 and stay there." }),
-    names.map((name) => figure(lines({ x: found.steps, series: [{ name, values: found.terms[name] }], yName: name, label: `${name} over training`, log: true }), { name: `${id}-${name}`, caption: name.replaceAll("_", " ") }))));
+    names.map((name) => figure(lines({ x: found.steps, series: [{ name, values: found.terms[name] }], yName: name, label: `${name} over training`, log: name !== "kl" }), { name: `${id}-${name}`, caption: name.replaceAll("_", " ") }))));
 }
 
 export async function scores(place, run) {

@@ -37,7 +37,7 @@ export class Steering {
     this.code = [...code];
     for (const [latent, { slider, output }] of this.sliders) {
       slider.value = code[latent];
-      output.textContent = number(Number(code[latent].toFixed(2)));
+      output.textContent = code[latent].toFixed(2).replace("-", "−");
     }
     this.picture(this.code);
     this.listeners.forEach((listen) => listen(this.code));
@@ -82,7 +82,7 @@ export class Steering {
     this.sliders.get(one.latent).effect = share;
     return h("div", { class: `slider ${one.type}` },
       h("label", { for: name }, h("b", {}, `latent ${one.latent}`), h("span", { class: `chip ${one.type}` }, one.type)),
-      slider, output, h("span", { class: "note" }, `KL ${number(one.kl)} nats`), share);
+      slider, output, h("span", { class: "note" }, one.kl < 0.01 ? "KL under 0.01 nats" : `KL ${number(one.kl)} nats`), share);
   }
 
   /** Say how far each latent changes the picture, once the strips are known. */

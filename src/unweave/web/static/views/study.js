@@ -43,12 +43,13 @@ class Study {
       show(this.parts, h("p", { class: "notice" }, "A study needs two runs or more with numbers that differ. Measure some with: unweave evaluate runs/RUN"));
       return;
     }
-    const measured = this.numeric.filter((name) => name.includes(".") && !name.startsWith("objective.") && !name.startsWith("world."));
+    const measured = this.numeric.filter(isMeasured);
     const pick = (given, fallback) => (this.numeric.includes(recall(given)) ? recall(given) : fallback);
     this.x = pick("x", this.numeric.find((name) => name === "objective.beta") ?? measured[0] ?? this.numeric[0]);
     this.y = pick("y", measured.find((name) => name === "scores.mean.mig") ?? measured[0] ?? this.numeric.at(-1));
     this.groups = groupsOf(this.places);
-    show(this.parts, this.#scatter(), this.#violins(), this.#correlations(measured.length > 1 ? measured : this.numeric), this.#marks());
+    const none = measured.length ? null : h("p", { class: "notice" }, "Nothing is measured yet, so only settings can be drawn. Measure with: unweave evaluate runs/RUN");
+    show(this.parts, none, this.#scatter(), this.#violins(), this.#correlations(measured.length > 1 ? measured : this.numeric), this.#marks());
   }
 
   #choice(key, words) {
@@ -84,7 +85,7 @@ class Study {
     const values = columns.map((x) => columns.map((y) => spearman(x, y)));
     const shown = chosen.map(column);
     return h("section", { id: "correlations" }, h("h2", {}, "Which numbers agree"), h("p", {}, "Spearman's rank correlation over these runs. A click on a cell shows the two above."),
-      figure(heat({ values, rows: shown, columns: shown, diverging: true, limits: [-1, 1], label: "Rank correlations", onpick: (i, j) => { remember({ x: chosen[j], y: chosen[i] }); this.update(); this.parts.firstChild.scrollIntoView({ behavior: "smooth" }); } }),
+      figure(heat({ values, rows: shown, columns: shown, diverging: true, limits: [-1, 1], label: "Rank correlations", onpick: (i, j) => { remember({ x: chosen[j], y: chosen[i] }); this.update(); this.parts.querySelector("#scatter").scrollIntoView({ behavior: "smooth" }); } }),
         { name: `${this.study.name}-rank-correlations`, caption: names.length > MOST_METRICS ? `The first ${MOST_METRICS} of ${names.length} numbers.` : "" }));
   }
 
@@ -96,6 +97,9 @@ class Study {
 }
 
 const STRENGTHS = ["objective.beta", "objective.gamma", "objective.capacity", "objective.final_capacity", "objective.lambda_od", "objective.strength"];
+
+/** Whether a column was measured, rather than set: its family is none of a config's. */
+const isMeasured = (name) => name.includes(".") && !["objective", "world", "network", "likelihood", "optimiser", "plan"].includes(name.split(".")[0]);
 
 /** Runs by objective and by the strength of its regulariser. */
 function groupsOf(places) {

@@ -1,0 +1,141 @@
+"""unweave reproduce: a published result again, at a size of your choice, with a verdict."""
+
+import argparse
+import contextlib
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from unweave.cli.console import print_json, print_table, say
+from unweave.cli.options import parse
+from unweave.cli.study import add_execution_options, execute_study, make_executor
+from unweave.cli.train import stopping
+from unweave.recipes.reproductions import REPRODUCTIONS
+from unweave.studies.results import Results
+from unweave.studies.study import SIZES, Study
+from unweave.train.loop import Manner
+
+EXAMPLES = """examples:
+  unweave reproduce --list
+  unweave reproduce k-theorem-1
+  unweave reproduce k-1 k-2 k-3 --size smoke --store runs/k --workers 2
+  unweave reproduce k-1 --size small --store runs/k --train-only      on a GPU machine with PyTorch alone
+  unweave reproduce k-1 --size small --store runs/k --trained         measure and judge what was trained there
+
+Reproductions that ask the same models share them when they share a store. The same command again goes on where it
+stopped, or writes the page anew."""
+
+
+def run(argv: Sequence[str]) -> int:
+    """Reproduce, and say what was found and where the page is."""
+    given = vars(parse(_parser(), argv))
+    if given["list"] or not given["id"]:
+        _list(given["json"])
+        return 0
+    if unknown := [name for name in given["id"] if name not in REPRODUCTIONS]:
+        from unweave.recipes.reproduce import find_reproduction
+
+        find_reproduction(unknown[0])
+    if given["output"] and len(given["id"]) > 1:
+        raise ValueError("--output takes one reproduction at a time; without it each has its folder in the store")
+    if given["train_only"]:
+        return _train(given)
+    return _reproduce(given, f"unweave reproduce {shlex.join(argv)}")
+
+
+def _reproduce(given: dict[str, Any], command: str) -> int:
+    from unweave.recipes.reproduce import reproduce
+
+    def bring(study: Study) -> Results:
+        found: Results = _taken(study, given) if given["trained"] else execute_study(study, given, given["store"])
+        return found
+
+    told = []
+    for name in given["id"]:
+        found = reproduce(name, given["size"], given["store"], bring, command=command, output=given["output"])
+        told.append(found.to_plain())
+        if not given["json"]:
+            _show(found)
+    if given["json"]:
+        print_json(told if len(told) > 1 else told[0])
+    return 0
+
+
+def _taken(study: Study, given: dict[str, Any]) -> Results:
+    from unweave.studies.adopt import adopt
+
+    with stopping() as stop:
+        return adopt(study, given["store"], execute=make_executor(given), how=Manner((), 30.0, stop))
+
+
+def _train(given: dict[str, Any]) -> int:
+    from unweave.recipes.train_only import train_only
+
+    if not Path(given["store"]).is_dir():
+        Path(given["store"]).mkdir(parents=True)
+    studies = [REPRODUCTIONS[name].study(given["size"]) for name in given["id"]]
+    with contextlib.ExitStack() as stack:
+        how = Manner((), given["save_every"] or 600.0, stack.enter_context(stopping()))
+        executor = make_executor(given | {"executor": given["executor"] or "here"})
+        found = train_only(
+            studies, given["store"], execute=executor, how=how, seconds=given["seconds"], compact=given["compact"]
+        )
+    # plain JSON: a machine that only trains may have nothing to draw tables with
+    print_json({"trained": len(found.done), "left": len(found.left), "seconds": round(found.seconds, 1)})
+    return 1 if found.left else 0
+
+
+def _list(as_json: bool) -> None:
+    rows = [(one.id, one.title, one.source) for one in REPRODUCTIONS.values()]
+    if as_json:
+        print_json([dict(zip(("id", "title", "source"), row)) for row in rows])
+    else:
+        print_table("what can be reproduced", ("id", "what", "published in"), rows)
+
+
+def _show(found: Any) -> None:
+    from unweave.plots.format import number
+
+    rows = [
+        (one.verdict, one.what, _word(one.published), "–" if one.ours is None else number(one.ours), str(one.n))
+        for one in found.outcome.comparisons
+    ]
+    counts = ", ".join(f"{found.count(verdict)} {verdict}" for verdict in ("agrees", "differs", "cannot tell"))
+    print_table(f"{found.id} at {found.size} size", ("verdict", "claim", "published", "ours", "n"), rows, counts)
+    say(f"page: {found.page}")
+
+
+def _word(value: Any) -> str:
+    from unweave.plots.format import number
+
+    return value if isinstance(value, str) else number(value)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "unweave reproduce",
+        usage="unweave reproduce ID [ID …] [options]",
+        description="Train, measure and judge a published result; write a page that sets ours beside it.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("id", metavar="ID", nargs="*", help="one or several of --list")
+    parser.add_argument("--list", action="store_true", help="say what can be reproduced")
+    parser.add_argument(
+        "--size", default="smoke", choices=SIZES, help="minutes, half an hour on a GPU, or as published"
+    )
+    parser.add_argument("--store", default="runs", metavar="DIR", help="folder of all runs (runs)")
+    parser.add_argument("--output", metavar="DIR", help="where to write the page (in the store)")
+    group = parser.add_argument_group("training and judging apart")
+    group.add_argument("--train-only", action="store_true", help="train and stop: needs PyTorch alone")
+    group.add_argument(
+        "--seconds", type=float, metavar="S", help="stop training after so long; the same command goes on"
+    )
+    group.add_argument(
+        "--compact", action="store_true", help="round trained weights to 16 bits, half the bytes to carry"
+    )
+    group.add_argument("--trained", action="store_true", help="train nothing: judge the runs that the store has")
+    add_execution_options(parser)
+    return parser

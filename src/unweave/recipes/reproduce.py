@@ -1,0 +1,90 @@
+"""Reproduce a published result: run its study, judge it, and write the page that sets it beside the publication."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unweave.config import unknown
+from unweave.recipes.reproductions import REPRODUCTIONS
+from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
+from unweave.recipes.write_report import comparison_row, write_report
+from unweave.studies.results import Results
+from unweave.studies.store import Store
+from unweave.studies.study import SIZES, Study
+
+Bring = Callable[[Study], Results]
+"""Brings a study to its end: by training and measuring, or by taking over runs that were trained elsewhere."""
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """What a reproduction has come to, and where its page is."""
+
+    id: str
+    size: str
+    page: Path
+    outcome: Outcome
+
+    def count(self, verdict: str) -> int:
+        """How many comparisons have this verdict."""
+        return sum(one.verdict == verdict for one in self.outcome.comparisons)
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON takes it."""
+        counts = {verdict: self.count(verdict) for verdict in ("agrees", "differs", "cannot tell")}
+        rows = [comparison_row(one) for one in self.outcome.comparisons]
+        return {"id": self.id, "size": self.size, "page": str(self.page), "verdicts": counts, "comparisons": rows}
+
+
+def find_reproduction(name: str) -> Reproduction:
+    """A reproduction by its id."""
+    if name not in REPRODUCTIONS:
+        raise unknown("reproduction", name, REPRODUCTIONS)
+    return REPRODUCTIONS[name]
+
+
+def reproduce(
+    name: str, size: str, store: Path | str, bring: Bring, *, command: str = "", output: Path | str | None = None
+) -> Reproduced:
+    """Bring a reproduction's study to its end, judge it, and write its folder.
+
+    The folder is ``output``, or ``.unweave/reports/ID-SIZE`` in the store.
+    """
+    chosen = find_reproduction(name)
+    if size not in SIZES:
+        raise unknown("size", size, SIZES)
+    study = chosen.study(size)
+    results = bring(study) if study.experiments else Results(study, Store(store), ())
+    if study.experiments and not results.table.height:
+        raise ValueError(f"no model of {study.name} is finished in {store}, so there is nothing to judge")
+    outcome = chosen.judge(results, size)
+    folder = Path(output) if output else Store(store).home / "reports" / f"{name}-{size}"
+    meta = {"published in": chosen.source, "size": size} | _counts(results)
+    page = write_report(
+        folder,
+        chosen.title,
+        outcome,
+        results,
+        command=command or f"unweave reproduce {name} --size {size} --store {store}",
+        meta=meta,
+        lead=_lead(outcome),
+        kicker=f"unweave reproduce {name}",
+    )
+    return Reproduced(name, size, page, outcome)
+
+
+def _counts(results: Results) -> dict[str, Any]:
+    if not results.experiments:
+        return {}
+    table = results.table
+    return {"models": table.height, "seeds": table["seed"].n_unique() if "seed" in table.columns else None}
+
+
+def _lead(outcome: Outcome) -> str:
+    counts = {kind: sum(one.verdict == kind for one in outcome.comparisons) for kind in ("agrees", "differs")}
+    left = len(outcome.comparisons) - sum(counts.values())
+    return (
+        f"Of {len(outcome.comparisons)} published claims, {counts['agrees']} are found again, {counts['differs']} are"
+        f" contradicted, and of {left} this size cannot tell."
+    )

@@ -1,0 +1,99 @@
+"""Reading results of the reproductions of Bonheme (2023): by what was measured, whatever machine trained the runs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unweave.config import fingerprint, unknown
+from unweave.recipes.reproductions.k_grid import STRENGTHS
+from unweave.studies.measures.measure import Measure
+from unweave.studies.results import Results
+from unweave.studies.study import SIZES
+from unweave.train.experiment import Experiment, Plan, experiment_from, experiment_to
+from unweave.train.run import Run
+
+THESIS = "Bonheme (2023), The polarised regime of variational autoencoders (thesis)"
+
+STAND_IN = "At this size a small synthetic world stands in for the published one: its numbers are not comparable, its"
+FIRST_NOTES = {
+    "smoke": (
+        f"{STAND_IN} directions and equalities are. Models are small and train for minutes, so a claim that needs a"
+        " long training may fail here and hold at paper size.",
+    ),
+    "small": (
+        "At this size models are those of the source on worlds that can be had anywhere (dSprites is re-rendered unless"
+        " the published file is on this machine), with fewer seeds or steps: a verdict is about this shorter protocol.",
+    ),
+    "paper": ("The published protocol, as far as it is printed; what differs is said below.",),
+}
+
+
+def check_size(size: str) -> None:
+    """One sentence for a size that does not exist."""
+    if size not in SIZES:
+        raise unknown("size", size, SIZES)
+
+
+def notes(size: str, *more: str) -> tuple[str, ...]:
+    """What the size can tell, then what is particular."""
+    return (*FIRST_NOTES[size], *more)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A finished run's experiment with what one measure says of it."""
+
+    experiment: Experiment
+    found: Mapping[str, Any]
+
+    @property
+    def strength(self) -> float:
+        """The number that the published figures have on their x-axis: β, λ_od or the capacity."""
+        objective = self.experiment.objective
+        return float(getattr(objective, STRENGTHS[objective.name][0]))
+
+    @property
+    def seed(self) -> int:
+        return self.experiment.seed
+
+
+def measured(results: Results, measure: Measure) -> list[Measured]:
+    """What a measure says of every run that has it, in the order of the study."""
+    return list(_measured(results, measure))
+
+
+def _measured(results: Results, measure: Measure) -> Iterator[Measured]:
+    for experiment in results.experiments:
+        folder = results.store.folder(experiment.id)
+        if folder.has(measure.file):
+            yield Measured(experiment, folder.read_json(measure.file))
+
+
+def chosen(rows: Sequence[Measured], *, world: str = "", objective: str = "") -> list[Measured]:
+    """The rows of one world and one objective, by name."""
+    return [
+        row
+        for row in rows
+        if (not world or row.experiment.world.name == world)
+        and (not objective or row.experiment.objective.name == objective)
+    ]
+
+
+def finished(results: Results, experiments: Sequence[Experiment]) -> list[Run]:
+    """The runs of these experiments that are done, on the device that is here, in the given order."""
+    import torch
+
+    known = {essence(one): one for one in results.experiments}
+    runs = []
+    for experiment in experiments:
+        found = known.get(essence(experiment.resolve()))
+        if found is not None and results.store.folder(found.id).has("model.safetensors"):
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+            runs.append(Run(results.store.folder(found.id).path, device))
+    return runs
+
+
+def essence(experiment: Experiment) -> str:
+    """A resolved experiment without its plan: device and threads change bits, not what a run is an example of."""
+    # through JSON and back, as resolve does: BetaVAE(6) and BetaVAE(6.0) are one
+    return fingerprint(experiment_from(experiment_to(replace(experiment, plan=Plan()))))

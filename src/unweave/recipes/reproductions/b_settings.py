@@ -1,0 +1,120 @@
+"""The models of Bonheme (2023), chapter 7: four objectives on three worlds, convolutional and fully connected."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from unweave.data.cars3d import Cars3D
+from unweave.data.dsprites import DSprites
+from unweave.data.micro import Micro
+from unweave.data.smallnorb import SmallNORB
+from unweave.data.world import World
+from unweave.models.networks.conv import Conv, ConvStudy
+from unweave.models.networks.mlp import MLP
+from unweave.models.objectives import AnnealedVAE, Objective
+from unweave.models.optimisers import Adam
+from unweave.recipes.reproductions.b_layers import Group, group_of
+from unweave.recipes.reproductions.b_results import check_size, finished
+from unweave.studies.measures.measure import Measure
+from unweave.studies.results import Results
+from unweave.studies.study import Study
+from unweave.train.experiment import Experiment, Plan
+
+WORLDS: dict[str, World] = {"dsprites": DSprites(), "cars3d": Cars3D(), "smallnorb": SmallNORB()}
+
+EPOCHS = {"dsprites": (2, 7, 14, 19, 26), "cars3d": (25, 292, 559, 826, 1090), "smallnorb": (10, 110, 210, 311, 410)}
+"""Of the published snapshots (Figures C.2 to C.4); the last of them is the end of training."""
+
+N_SEEDS = 5
+DENSE = MLP((1200, 1200), (256, 1200, 1200))
+"""Table C.4."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How large models are and how long they train."""
+
+    steps: int
+    n_samples: int
+    """Examples on which layers are compared; 5,000 in the source."""
+
+
+EXTENTS = {"smoke": Extent(400, 400), "small": Extent(60_000, 1_000), "paper": Extent(300_000, 5_000)}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All seeds of one objective on one world."""
+
+    world: str
+    objective: Objective
+    dense: bool = False
+
+    @property
+    def name(self) -> str:
+        strength = next(getattr(self.objective, name) for name in STRENGTH if hasattr(self.objective, name))
+        return f"{self.objective.name} {strength:g}, {self.world}{', dense' if self.dense else ''}"
+
+    def shares(self) -> tuple[float, ...]:
+        """The published snapshots as shares of training, without its end."""
+        epochs = EPOCHS[self.world]
+        return tuple(epoch / epochs[-1] for epoch in epochs[:-1])
+
+    def at(self, size: str) -> "Setting":
+        """The setting that stands for this one at a size: SmallNORB must be fetched, so dSprites stands in."""
+        check_size(size)
+        return replace(self, world="dsprites") if size == "small" and self.world == "smallnorb" else self
+
+    def experiments(self, size: str) -> tuple[Experiment, ...]:
+        """Five seeds with snapshots, as published."""
+        here = self.at(size)
+        steps = EXTENTS[size].steps
+        objective = here.objective
+        if isinstance(objective, AnnealedVAE):
+            objective = replace(objective, rise=steps // 3)
+        base = _micro(here.dense) if size == "smoke" else _published(here)
+        kept = tuple(max(1, round(share * steps)) for share in here.shares())
+        made = replace(base, objective=objective, steps=steps, snapshots=kept, history_every=max(50, steps // 100))
+        return tuple(replace(made, seed=seed) for seed in range(N_SEEDS))
+
+    def group(self, results: Results, size: str, at: float | None = None) -> Group:
+        """The layers of all finished seeds, at the end or at a share of training."""
+        runs = finished(results, self.experiments(size))
+        if not runs:
+            raise ValueError(f"no run of {self.name} has finished; see `unweave study status`")
+        words = "" if at is None else f" @ {at:.0%} of training"
+        return group_of(self.at(size).name + words, runs, EXTENTS[size].n_samples, at)
+
+
+STRENGTH = ("beta", "off_diagonal", "capacity")
+
+
+def settings_study(name: str, settings: Sequence[Setting], measures: Sequence[Measure], size: str) -> Study:
+    """All seeds of these settings."""
+    asked = [experiment for setting in settings for experiment in setting.experiments(size)]
+    return Study(f"{name}-{size}", tuple(asked), tuple(measures))
+
+
+def _published(setting: Setting) -> Experiment:
+    """Tables C.1 to C.5."""
+    return Experiment(
+        world=WORLDS[setting.world],
+        network=DENSE if setting.dense else ConvStudy(),
+        optimiser=Adam(1e-4),
+        latents=10,
+        holdout=0.1,
+        order="epochs",
+        plan=Plan(threads=1),
+    )
+
+
+def _micro(dense: bool) -> Experiment:
+    return Experiment(
+        world=Micro(),
+        network=MLP((64, 64), (64, 64, 64)) if dense else Conv((8, 16, 16), (4, 4, 4), 64),
+        optimiser=Adam(2e-3),
+        latents=6,
+        batch_size=32,
+        init="pytorch",
+        warmup=50,
+        plan=Plan(threads=1),
+    )

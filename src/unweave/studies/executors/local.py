@@ -1,0 +1,226 @@
+"""Worker processes on this machine: one that dies is replaced, and its pack tried again."""
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+
+from unweave.studies.execute import Ended, Executor
+from unweave.studies.failures import file_of, record_crash
+from unweave.studies.pack import Pack, pack_to
+from unweave.studies.store import Store
+from unweave.train.experiment import usable_cores
+from unweave.train.loop import Interrupted, Manner
+
+ATTEMPTS = 3
+"""Times that a worker may die over one pack, before its runs are tried one by one, and then counted as failed."""
+
+TAIL = 20_000
+
+
+@dataclass(frozen=True)
+class Local(Executor):
+    """``workers`` single-threaded processes; zero means one for each core (or each GPU, for fleets)."""
+
+    workers: int = field(default_factory=usable_cores)
+
+    def __call__(self, packs: Sequence[Pack], root: Path, how: Manner, ended: Ended) -> None:
+        if self.workers < 1:
+            raise ValueError(f"workers must be at least 1, not {self.workers}")
+        shift = _Shift(packs, root, how)
+        n_gpus = torch.cuda.device_count() if any(pack.needs_gpu for pack in packs) else 0
+        crew = [
+            _Worker(shift, gpu=place if place < n_gpus else None)
+            for place in range(max(min(self.workers, len(packs)), min(n_gpus, len(packs))))
+        ]
+        for worker in crew:
+            worker.start()
+        try:
+            shift.oversee(crew, ended)
+        finally:
+            shift.stopping = shift.stopping or any(worker.is_alive() for worker in crew)
+            for worker in crew:
+                worker.end()
+        if shift.trouble:
+            raise shift.trouble[0]
+        if shift.left():
+            raise Interrupted("stopped; the same command goes on")
+
+
+class _Shift:
+    """Packs that wait and what became of them, shared by the threads that attend to one worker each."""
+
+    def __init__(self, packs: Sequence[Pack], root: Path, how: Manner) -> None:
+        self.root, self.how, self.lock = root, how, threading.Lock()
+        self.waiting, self.at_work = list(packs), 0
+        self.attempts: dict[int, int] = {}
+        self.news: queue.SimpleQueue[Pack] = queue.SimpleQueue()
+        self.trouble: list[BaseException] = []
+        self.stopping = False
+
+    def next(self, gpu: bool) -> Pack | None:
+        """A pack that this worker can do; GPU workers do others too."""
+        with self.lock:
+            place = next((i for i, pack in enumerate(self.waiting) if gpu or not pack.needs_gpu), None)
+            if place is None or self.stopping or self.trouble:
+                return None
+            self.at_work += 1
+            return self.waiting.pop(place)
+
+    def oversee(self, crew: "list[_Worker]", ended: Ended) -> None:
+        """Until all workers have gone home: pass the news on, and the wish to stop."""
+        while any(worker.is_alive() for worker in crew) or not self.news.empty():
+            with contextlib.suppress(queue.Empty):
+                ended(self.news.get(timeout=0.2))
+            if self.how.stop() and not self.stopping:
+                self.stopping = True
+                for worker in crew:
+                    worker.say("stop")
+
+    def back(self, pack: Pack, done: bool) -> None:
+        """A worker is through with a pack, or puts it back."""
+        with self.lock:
+            self.at_work -= 1
+            if not done:
+                self.waiting.append(pack)
+        if done:
+            self.news.put(pack)
+
+    def crashed(self, pack: Pack, status: int, log: str) -> None:
+        """A worker died over a pack: again, one by one, or given up."""
+        with self.lock:
+            self.at_work -= 1
+            n = self.attempts[id(pack)] = self.attempts.get(id(pack), 0) + 1
+            if self.stopping or n < ATTEMPTS:
+                self.waiting.append(pack)
+                return
+            if len(pack.experiments) > 1:
+                self.waiting += [replace(pack, experiments=(experiment,)) for experiment in pack.experiments]
+                return
+        folder = Store(self.root).folder(pack.experiments[0].id)
+        sums = folder.sums()
+        missing = [m for m in pack.measures if m.file not in sums and file_of(m) not in sums]
+        record_crash(folder, missing, status, log)
+        # a run that is trained goes on with its next measure
+        again = folder.has("model.safetensors") and len(missing) > 1
+        with self.lock:
+            self.attempts.pop(id(pack), None)
+            self.at_work += 1
+        self.back(pack, done=not again)
+
+    def left(self) -> bool:
+        return bool(self.waiting) or self.at_work > 0
+
+
+class _Worker(threading.Thread):
+    """Attends to one process: hands it packs, hears its answers, replaces it when it dies."""
+
+    def __init__(self, shift: _Shift, gpu: int | None) -> None:
+        super().__init__(daemon=True)
+        self.shift, self.gpu = shift, gpu
+        self.process: subprocess.Popen[str] | None = None
+        self.writing = threading.Lock()
+
+    def run(self) -> None:
+        try:
+            while (pack := self.shift.next(self.gpu is not None)) is not None or self._more_to_come():
+                if pack is not None:
+                    self._attend(pack)
+        except BaseException as error:
+            self.shift.trouble.append(error)
+        finally:
+            self._close()
+
+    def say(self, word: str) -> None:
+        """One line to the process, if it still listens."""
+        with self.writing:
+            try:
+                if self.process is not None and self.process.stdin is not None:
+                    self.process.stdin.write(word + "\n")
+                    self.process.stdin.flush()
+            except (OSError, ValueError):
+                return
+
+    def end(self) -> None:
+        """Not later, now: nothing is lost but the work since the last checkpoint."""
+        if self.is_alive() and self.process is not None:
+            self.process.kill()
+        self.join()
+
+    def _more_to_come(self) -> bool:
+        """Whether a pack may come back from a worker that dies."""
+        if self.shift.stopping or self.shift.trouble or not self.shift.at_work:
+            return False
+        threading.Event().wait(0.1)
+        return True
+
+    def _attend(self, pack: Pack) -> None:
+        process = self._at_hand()
+        self.say(pack_to(pack))
+        assert process.stdout is not None
+        answer = json.loads(process.stdout.readline() or "{}")
+        state = answer.get("state")
+        if state == "full":
+            self.shift.trouble.append(OSError(answer["errno"], os.strerror(answer["errno"]), answer["file"]))
+        if state is None:
+            status = process.wait()
+            self.process = None
+            self.shift.crashed(pack, status, self._log())
+        else:
+            self.shift.back(pack, done=state == "ended")
+
+    def _at_hand(self) -> "subprocess.Popen[str]":
+        if self.process is None or self.process.poll() is not None:
+            logs = self.shift.root / ".unweave" / "logs"
+            logs.mkdir(parents=True, exist_ok=True)
+            self.log = logs / f"worker-{os.getpid()}-{threading.get_ident()}.txt"
+            command = [sys.executable, "-m", "unweave.studies.worker", str(self.shift.root)]
+            with self.log.open("wb") as log:
+                self.process = subprocess.Popen(
+                    [*command, str(self.shift.how.save_every)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                    env=self._environment(),
+                )
+            if self.shift.stopping:
+                self.say("stop")
+        return self.process
+
+    def _environment(self) -> dict[str, str]:
+        # what the parent can import (a user's study.py), its workers can; one thread unless a plan asks for more
+        given = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+        given |= {"OMP_NUM_THREADS": "1", "UNWEAVE_WORKER": "1"}
+        return given | ({} if self.gpu is None else {"CUDA_VISIBLE_DEVICES": _visible(self.gpu)})
+
+    def _log(self) -> str:
+        content = self.log.read_bytes()[-TAIL:]
+        return content.decode(errors="replace")
+
+    def _close(self) -> None:
+        process, self.process = self.process, None
+        if process is None:
+            return
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    continue
+        process.wait()
+        if self.log.stat().st_size == 0:
+            self.log.unlink()
+
+
+def _visible(place: int) -> str:
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    return listed.split(",")[place].strip() if listed else str(place)

@@ -1,0 +1,78 @@
+"""Clear away what kills have left: dead claims, torn files, checkpoints of finished runs, orphaned fleets, old logs."""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from unweave.studies.claims import Witness
+from unweave.studies.store import Store
+from unweave.train.folder import DamagedFile, RunFolder
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What was removed, or would be, and its size."""
+
+    paths: tuple[Path, ...]
+    n_bytes: int
+
+
+def sweep(store: Store, *, dry_run: bool = False) -> Swept:
+    """Remove what no run needs any more. Runs that someone works on are left alone, and so is every result."""
+    witness = Witness(store.home)
+    running = witness.running()
+    dead = witness.sweep(dry_run=True)
+    torn = list(store.home.glob("**/.*.part")) if not running else []
+    logs = sorted((store.home / "logs").glob("*")) if not running else []
+    found = [*dead, *torn, *logs, *_orphans(store, running)]
+    for run_id in store.ids():
+        if run_id not in running:
+            found += _left_over(store.folder(run_id))
+    n_bytes = sum(_size(path) for path in found)
+    for path in () if dry_run else found:
+        _remove(path, store)
+    return Swept(tuple(found), n_bytes)
+
+
+def _left_over(folder: RunFolder) -> list[Path]:
+    """Torn files and checkpoints of a finished run; nothing while another command writes into the folder."""
+    try:
+        with folder.locked():
+            found = list(folder.path.glob("**/.*.part"))
+    except OSError:
+        return []
+    if folder.has("model.safetensors"):
+        found += [folder.path / name for name in folder.names("checkpoints/")]
+    return found
+
+
+def _orphans(store: Store, running: dict[str, dict[str, object]]) -> list[Path]:
+    """Fleets whose members have all ended, or whose list of members cannot be read."""
+    found = []
+    for path in sorted(store.root.glob("fleet-*")):
+        try:
+            members = [Path(name).name for name in RunFolder(path).read_json("fleet.json")]
+        except (OSError, DamagedFile, json.JSONDecodeError):
+            members = []
+        folders = [store.folder(run_id) for run_id in members]
+        ended = all(folder.has("model.safetensors") or folder.has("failure.json") for folder in folders)
+        if ended and not set(members) & set(running):
+            found.append(path)
+    return found
+
+
+def _remove(path: Path, store: Store) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    elif path.parent.name == "checkpoints":
+        folder = RunFolder(path.parent.parent)
+        folder.remove(path.relative_to(folder.path).as_posix())
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _size(path: Path) -> int:
+    if path.is_dir() and not path.is_symlink():
+        return sum(part.stat().st_size for part in path.rglob("*") if part.is_file())
+    return path.lstat().st_size if path.exists() or path.is_symlink() else 0

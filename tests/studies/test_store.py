@@ -1,0 +1,202 @@
+"""The store and its index: incremental, rebuildable, never the truth."""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from unweave.studies.claims import Holder
+from unweave.studies.index import FILE, frame
+from unweave.studies.store import Store
+from unweave.train.folder import RunFolder
+
+
+def fake_run(root: Path, n: int, done: bool = True, **measures: object) -> str:
+    """A run folder as training would leave it, without training."""
+    objective = {"name": "beta_vae", "beta": float(n % 4)}
+    files = {"config.json": json.dumps({"world": {"name": "micro"}, "objective": objective, "seed": n, "latents": 3})}
+    files |= {f"measures/{name}-0123abcd.json": json.dumps(value) for name, value in measures.items()}
+    files |= {"model.safetensors": "weights"} if done else {}
+    folder = root / f"micro-beta_vae-{n:012x}"
+    lines = []
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+        lines.append(f"{hashlib.sha256(content.encode()).hexdigest()}  {name}\n")
+    (folder / "SHA256SUMS").write_text("".join(lines))
+    return folder.name
+
+
+def test_a_table_has_a_row_a_run(tmp_path: Path) -> None:
+    ids = [fake_run(tmp_path, n, done=n != 1, polarised={"n_active": n, "kl": [0.5, n]}) for n in range(3)]
+    fleet = tmp_path / "fleet-0123"
+    fleet.mkdir()
+    (fleet / "SHA256SUMS").write_text("")
+    table = Store(tmp_path).table()
+    assert table["id"].to_list() == ids
+    assert table["state"].to_list() == ["done", "unfinished", "done"]
+    assert table["polarised.n_active"].to_list() == [0, 1, 2]
+    assert table["polarised.kl"].to_list() == [[0.5, 0.0], [0.5, 1.0], [0.5, 2.0]]
+    assert table["objective.beta"].dtype == pl.Float64
+    assert Store(tmp_path).table([ids[2], "unknown", ids[0]])["seed"].to_list() == [2, 0]
+    assert Store(tmp_path / "nothing").table().height == 0
+
+
+def test_the_index_follows_the_folders(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    ids = [fake_run(tmp_path, n) for n in range(4)]
+    store.table()
+    for name in os.listdir(tmp_path / ids[3]):
+        (tmp_path / ids[3] / name).unlink()
+    RunFolder(tmp_path / ids[0]).write_json("measures/late-0123abcd.json", {"x": 1.5})
+    fake_run(tmp_path, 9)
+    table = store.table()
+    assert table["seed"].to_list() == [0, 1, 2, 9]
+    assert table["late.x"].to_list() == [1.5, None, None, None]
+    (tmp_path / ".unweave" / FILE).write_bytes(b"torn")
+    assert_frame_equal(store.table(), table, check_column_order=False)
+    (tmp_path / ".unweave" / FILE).unlink()
+    assert_frame_equal(store.table(), table, check_column_order=False)
+    assert_frame_equal(store.table(rebuild=True), table, check_column_order=False)
+
+
+def test_only_changed_runs_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from unweave.studies import index
+
+    for n in range(5):
+        fake_run(tmp_path, n)
+    Store(tmp_path).table()
+    read, before = [], index._row
+    monkeypatch.setattr(index, "_row", lambda folder, signature: read.append(folder.name) or before(folder, signature))
+    Store(tmp_path).table()
+    assert read == []
+    changed = fake_run(tmp_path, 2, polarised={"n_active": 2})
+    Store(tmp_path).table()
+    assert read == [changed]
+
+
+def test_scores_failures_and_costs_are_columns(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / fake_run(tmp_path, 0))
+    number = {"value": 0.25, "low": None, "draws": []}
+    folder.write_json(
+        "scores.json", {"mean": {"scores": {"mig": number, "dci.completeness": number | {"value": "inf"}}}}
+    )
+    folder.write_json("failures/raises-01234567.json", {"reason": "ValueError: no"})
+    other = RunFolder(tmp_path / fake_run(tmp_path, 1, done=False))
+    other.write_json("failure.json", {"step": 3, "term": "kl", "value": "nan"})
+    table = Store(tmp_path).table()
+    assert table["scores.mean.mig"].to_list() == [0.25, None]
+    assert table["raises.failure"].to_list() == ["ValueError: no", None]
+    assert table["state"].to_list() == ["done", "failed"]
+    assert table["failure"].to_list() == [None, "kl became nan at step 3"]
+
+
+def test_a_run_that_someone_holds_is_running(tmp_path: Path) -> None:
+    store, run_id = Store(tmp_path), fake_run(tmp_path, 0, done=False)
+    with Holder(store.home) as holder:
+        holder.claim(run_id)
+        assert store.table()["state"].to_list() == ["running"]
+        assert store.running()[run_id]["pid"] == os.getpid()
+        pytest.importorskip("duckdb")
+        assert store.sql("select state from runs").rows() == [("running",)]
+    assert store.table()["state"].to_list() == ["unfinished"]
+
+
+def test_damage_is_a_state(tmp_path: Path) -> None:
+    run_id = fake_run(tmp_path, 0)
+    (tmp_path / run_id / "config.json").write_text("{}")
+    table = Store(tmp_path).table()
+    assert table["state"].to_list() == ["damaged"]
+    assert "config.json" in table["failure"][0]
+
+
+def test_values_of_several_kinds_become_text() -> None:
+    table = frame([{"x": 1, "y": [1, 2]}, {"x": "a", "y": [0.5]}, {"z": {"k": 1}, "w": "inf"}, {"w": 1.5}])
+    assert table["x"].to_list() == ["1", '"a"', None, None]
+    assert table["y"].to_list() == [[1.0, 2.0], [0.5], None, None]
+    assert table["w"].to_list() == [None, None, float("inf"), 1.5]
+
+
+def test_a_column_may_change_its_kind(tmp_path: Path) -> None:
+    fake_run(tmp_path, 0, odd={"x": 1.5})
+    Store(tmp_path).table()
+    fake_run(tmp_path, 1, odd={"x": [1, 2]})
+    assert Store(tmp_path).table()["odd.x"].to_list() == ["1.5", "[1, 2]"]
+
+
+def test_a_newer_store_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    Store(tmp_path).prepare()
+    (tmp_path / ".unweave" / "version").write_text("2\n")
+    with pytest.raises(ValueError, match=r"newer unweave.*version 2.*upgrade"):
+        Store(tmp_path)
+    (tmp_path / ".unweave" / "version").write_text("what")
+    with pytest.raises(ValueError, match="should hold the number"):
+        Store(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", ".", "../x", "a/b", ".unweave"])
+def test_an_id_is_no_path(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="named by its id"):
+        Store(tmp_path).folder(name)
+
+
+def list_often(root: Path, place: int) -> None:
+    for n in range(8):
+        fake_run(root, 100 * (place + 1) + n, polarised={"n_active": n})
+        Store(root).table()
+
+
+def test_many_writers_leave_a_whole_index(tmp_path: Path) -> None:
+    crew = [
+        multiprocessing.get_context("fork").Process(target=list_often, args=(tmp_path, place)) for place in range(4)
+    ]
+    for process in crew:
+        process.start()
+    for process in crew:
+        process.join()
+    assert [process.exitcode for process in crew] == [0] * 4
+    table = Store(tmp_path).table()
+    assert table.height == 32
+    assert pl.read_parquet(tmp_path / ".unweave" / FILE).height == 32
+    assert not list((tmp_path / ".unweave").glob(".*.part"))
+
+
+def test_sql(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    for n in range(8):
+        fake_run(tmp_path, n, polarised={"n_active": n})
+    store = Store(tmp_path)
+    query = 'select "objective.beta" as beta, avg("polarised.n_active") as n from runs group by all order by beta'
+    assert store.sql(query).rows() == [(0.0, 2.0), (1.0, 3.0), (2.0, 4.0), (3.0, 5.0)]
+    with pytest.raises(ValueError, match="DuckDB cannot answer"):
+        store.sql("select nothing from nowhere")
+
+
+def test_sql_without_duckdb_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
+    with pytest.raises(ImportError, match=r"unweave\[sql\]"):
+        Store(tmp_path).sql("select 1")
+
+
+@pytest.mark.slow
+def test_twenty_thousand_runs_are_listed_within_a_second(tmp_path: Path) -> None:
+    for n in range(20_000):
+        fake_run(tmp_path, n, polarised={"n_active": n % 7, "kl": [0.1] * 10, "kl_sum": 1.0})
+    store = Store(tmp_path)
+    store.table()
+    times = []
+    for _ in range(3):
+        begin = time.process_time()
+        table = store.table()
+        times.append(time.process_time() - begin)
+    assert table.height == 20_000
+    assert min(times) < 1.0
+    begin = time.process_time()
+    assert store.sql('select count(*) from runs where "polarised.n_active" = 3').item() == 2857
+    assert time.process_time() - begin < 2.0
