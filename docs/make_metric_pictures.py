@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from unweave.evaluate.measure import measure
-from unweave.evaluate.rows import ROWS, find_rows
+from unweave.evaluate.rows import find_rows
+from unweave.metrics import METRICS
 from unweave.plots.matrices import bars
 from unweave.plots.save import to_png
 
@@ -109,10 +110,10 @@ def main(names: list[str]) -> None:
     file = IMAGES / "scores.json"
     IMAGES.mkdir(parents=True, exist_ok=True)
     known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    for name in names or list(ROWS):
+    for name in names or list(METRICS):
         known[name] = draw(name)
         print(name, flush=True)
-        known = {name: known[name] for name in ROWS if name in known}
+        known = {name: known[name] for name in METRICS if name in known}
         text = json.dumps(known, indent=1, ensure_ascii=False).replace("Infinity", '"inf"')
         file.write_text(text + "\n")
 

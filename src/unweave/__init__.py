@@ -20,6 +20,7 @@ PLACES = {
     "train.loop": ("resume",),
     "train.run": ("Run",),
     "metrics.polarised.types": ("variable_types",),
+    "recipes.notebook": ("compare", "diagnose", "dimension", "intrinsic"),
     "models.networks": ("MLP", "Conv", "ConvStudy", "Linear"),
     "models.likelihoods": ("Bernoulli", "Gaussian", "LearnedGaussian", "SquaredError"),
     "models.optimisers": ("AdaGrad", "Adam"),

@@ -8,12 +8,14 @@ import pytest
 import torch
 
 from unweave.data.factors import Factor, FactorSpace
+from unweave.evaluate.course import Course
 from unweave.evaluate.decoder import Decoder, random_dto
 from unweave.evaluate.diagnosis import diagnose
 from unweave.evaluate.findings import Expected, expected_of, findings
 from unweave.evaluate.posterior_file import read_posteriors
+from unweave.metrics.polarised.passive import passive_correlation
 from unweave.metrics.polarised.rate_distortion import rate_distortion
-from unweave.metrics.polarised.reconstruction import reconstruction_split
+from unweave.metrics.polarised.reconstruction import ReconstructionSplit, reconstruction_split
 
 N = 2000
 
@@ -229,6 +231,88 @@ def test_directions_of_the_decoder(dto: float, expected: list[str]) -> None:
     split = reconstruction_split(images, images, images[None])
     decoder = Decoder(dto, 1.4, 0.0, 0.2, 2, 1.0, rate_distortion(images, torch.zeros(2)), split)
     assert [one.name for one in findings(diagnose(**codes(3)), None, decoder)] == expected
+
+
+def decoder_with(deterministic: float, stochastic: float, rest: float = 0.0) -> Decoder:
+    """A decoder whose directions are in order, with these parts of its squared error."""
+    none = torch.zeros(2)
+    total = deterministic + stochastic + rest
+    split = ReconstructionSplit(total, deterministic, stochastic, rest, none, none)
+    return Decoder(0.1, 1.4, 0.0, 0.2, 2, 1.0, rate_distortion(torch.zeros(2, 3), none), split)
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ((10.0, 5.0, 0.1), []),
+        ((10.0, 0.1), ["faint_noise"]),
+        ((1.0, 10.0), ["loud_noise"]),
+        ((10.0, 5.0, 9.0), ["curved_decoder"]),
+        ((10.0, 5.0, -9.0), ["curved_decoder"]),
+        ((0.0, 0.0), []),
+    ],
+)
+def test_what_the_noise_adds_to_the_loss(parts: tuple[float, ...], expected: list[str]) -> None:
+    decoder = decoder_with(*parts)
+    assert [one.name for one in findings(diagnose(**codes(3)), None, decoder)] == expected
+    # without noise, or with nothing but noise, there is nothing to say
+    silent = [one.name for one in findings(diagnose(codes(3)["mean"]), None, decoder)]
+    assert silent == ["deterministic"]
+    assert [one.name for one in findings(diagnose(**codes(0, 3)), None, decoder)] == ["collapse"]
+
+
+def test_the_shares_of_a_linear_decoder_are_found_by_another_route() -> None:
+    """x̂ = Wz + b: deterministic ‖Wμ + b − x‖², stochastic Σ σ²‖W_j‖², and no curvature."""
+    draw = np.random.default_rng(0)
+    mean, weight = draw.normal(size=(400, 3)), draw.normal(size=(3, 12))
+    noise = 0.05 * draw.normal(size=(64, 400, 3))
+    images = mean @ weight + 0.2 * draw.normal(size=(400, 12))
+    split = reconstruction_split(images, mean @ weight, (mean + noise) @ weight)
+    assert split.stochastic == pytest.approx(0.05**2 * (weight**2).sum(), rel=0.05)
+    assert split.deterministic == pytest.approx(12 * 0.2**2, rel=0.05)
+    assert abs(split.rest) < 0.02 * split.total
+
+
+@pytest.mark.parametrize(("n_snapshots", "follow", "expected"), [(5, 0.9, True), (5, 0.0, False), (2, 0.9, False)])
+def test_passive_latents_over_snapshots(n_snapshots: int, follow: float, expected: bool) -> None:
+    at = [codes(3, 2, follow=follow, seed=seed)["mean"] for seed in range(n_snapshots)]
+    one = diagnose(**codes(3, 2, seed=99))
+    way = Course(None, tuple(range(n_snapshots)), passive_correlation(np.stack(at), one.types))
+    found = [finding for finding in findings(one, None, None, way) if finding.name == "passive_over_training"]
+    assert bool(found) == expected
+    if expected:
+        assert "latents 3, 4" in found[0].text
+        assert "5 of 5 snapshots" in found[0].text
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_a_learned_prior_is_divided_out(each: bool) -> None:
+    """The same model in other units: types, KL and findings stay."""
+    given = codes(2, 2, seed=4)
+    draw = np.random.default_rng(1)
+    shape = given["mean"].shape if each else (4,)
+    shift, scale = draw.normal(size=shape), np.exp(draw.normal(size=shape))
+    moved = {"mean": given["mean"] * scale + shift, "variance": given["variance"] * scale**2}
+    one, other = diagnose(**given), diagnose(**moved, prior_mean=shift, prior_variance=scale**2)
+    assert other.types == one.types == ["active"] * 2 + ["passive"] * 2
+    assert [latent.kl for latent in other.latents] == pytest.approx([latent.kl for latent in one.latents])
+    # KL(N(m, s) ‖ N(μ†, Σ†)) by torch.distributions
+    normal = torch.distributions.Normal
+    as_tensor = lambda array: torch.as_tensor(np.broadcast_to(array, given["mean"].shape).copy())  # noqa: E731
+    posterior = normal(as_tensor(moved["mean"]), as_tensor(moved["variance"]).sqrt())
+    slow = torch.distributions.kl_divergence(posterior, normal(as_tensor(shift), as_tensor(scale))).mean(0)
+    assert [latent.kl for latent in other.latents] == pytest.approx(slow.tolist())
+    assert diagnose(**moved).types != one.types
+
+
+def test_bad_priors() -> None:
+    given = codes(2)
+    with pytest.raises(ValueError, match="one number for each of the 2 latents"):
+        diagnose(**given, prior_variance=np.ones(3))
+    with pytest.raises(ValueError, match="must be positive"):
+        diagnose(**given, prior_variance=np.zeros(2))
+    with pytest.raises(ValueError, match="prior_mean must be finite"):
+        diagnose(**given, prior_mean=np.full(2, np.nan))
 
 
 def test_posteriors_from_any_framework(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import numpy as np
 
 from unweave.cli.options import read
 from unweave.evaluate.matrices import matrices
-from unweave.evaluate.rows import ROWS, find_rows
+from unweave.evaluate.rows import find_rows
 from unweave.evaluate.scores import Number, Scores
+from unweave.metrics import METRICS
 
 Watch = Callable[[int, int, str], None]
 PATIENCE = 2.0
@@ -23,7 +24,9 @@ PATIENCE = 2.0
 def add_measuring_options(parser: argparse.ArgumentParser) -> None:
     """Which metrics, how often, and what is printed."""
     group = parser.add_argument_group("measuring")
-    group.add_argument("--metrics", metavar="A,B", help=f"only these; all adds downstream learners: {', '.join(ROWS)}")
+    group.add_argument(
+        "--metrics", metavar="A,B", help=f"only these; all adds downstream learners: {', '.join(METRICS)}"
+    )
     group.add_argument("--seeds", default="5", metavar="K", help="random halves behind every interval (5)")
     group.add_argument("--seed", default="0", metavar="N", help="seed of everything drawn at random (0)")
     group.add_argument("--adjust", metavar="chance", help="chance: compare with the same codes in random order")

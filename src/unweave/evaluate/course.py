@@ -17,11 +17,17 @@ EVERY = 500
 
 @dataclass(frozen=True)
 class Course:
-    """``regime`` is None for a deterministic autoencoder; ``correlations`` is None for a run without snapshots."""
+    """``regime`` is None for a deterministic autoencoder; ``correlations`` is None for a run without snapshots.
+
+    ``steps`` are those of the history, at which ``kl`` is known; ``regime_steps`` those at which Δ_KL is.
+    """
 
     regime: RegimeShare | None
     snapshots: tuple[int, ...]
     correlations: PassiveCorrelation | None
+    steps: tuple[int, ...] = ()
+    kl: Float[Tensor, "row latent"] | None = None
+    regime_steps: tuple[int, ...] = ()
 
 
 def course(run: Run, images: Float[Tensor, "sample ..."], types: list[Type], *, stochastic: bool = True) -> Course:
@@ -29,17 +35,20 @@ def course(run: Run, images: Float[Tensor, "sample ..."], types: list[Type], *, 
     steps = _spread(sorted(run.snapshots))
     means = [_means(run, images, run.snapshots[step]) for step in steps]
     correlations = passive_correlation(torch.stack(means), types) if means else None
-    return Course(_share(run) if stochastic else None, tuple(steps), correlations)
+    share, at = _share(run) if stochastic else (None, ())
+    kl = run.history.latent("kl") if stochastic else None
+    return Course(share, tuple(steps), correlations, tuple(run.history.steps), kl, at)
 
 
-def _share(run: Run) -> RegimeShare:
+def _share(run: Run) -> tuple[RegimeShare, tuple[int, ...]]:
     history = run.history
     steps = torch.tensor(history.steps)
     # the source looks every 500 steps; a history that is coarser, or shorter than ten looks, is taken as it is
     chosen = [row for row, step in enumerate(history.steps) if step % EVERY == 0]
     rows = torch.tensor(chosen) if len(chosen) >= 10 else torch.arange(len(steps))
     kl, spread, average = (history.latent(name)[rows] for name in ("kl", "variance_of_mean", "mean_variance"))
-    return regime_share(kl, spread, average, steps=steps[rows].tolist())
+    at = steps[rows].tolist()
+    return regime_share(kl, spread, average, steps=at), tuple(at)
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ from unweave.metrics.polarised.by_type import Dependence, Subset, by_type
 from unweave.metrics.polarised.passive import PassiveCorrelation, passive_correlation
 from unweave.metrics.polarised.regime import Regime, regime
 from unweave.metrics.polarised.traces import Traces, traces
-from unweave.metrics.polarised.types import RULES, Rule, Type, variable_types
+from unweave.metrics.polarised.types import RULES, Type, variable_types
 from unweave.shapes import Float, Tensor
 
 SMALLEST = 1e-30
@@ -41,7 +41,7 @@ class Diagnosis:
     """
 
     latents: tuple[Latent, ...]
-    rule: Rule
+    rule: str
     stochastic: bool
     n_examples: int
     rate: float
@@ -72,7 +72,9 @@ def diagnose(
     *,
     sampled: Any = None,
     kl: Any = None,
-    rule: Rule = "variance",
+    prior_mean: Any = None,
+    prior_variance: Any = None,
+    rule: str = "variance",
     seed: int = 0,
     n_bins: int = 20,
 ) -> Diagnosis:
@@ -80,10 +82,17 @@ def diagnose(
 
     Without ``variance`` (or with zeros) the codes are those of a deterministic autoencoder. Without ``sampled`` codes
     one is drawn for every example. ``kl`` replaces ½(μ² + σ² − log σ² − 1) where the posterior is not diagonal.
+
+    A learned prior, one for all examples (latent) or one for each (sample × latent), is divided out first, as in iVAE:
+    all that follows is of (z − μ†)/σ†, whose prior is the standard normal. The KL does not change with that.
     """
     means = as_codes(mean, "mean").double().cpu()
     variances = torch.zeros_like(means) if variance is None else as_codes(variance, "variance").double().cpu()
     _check(means, variances, rule)
+    if prior_mean is not None or prior_variance is not None:
+        shift, scale = _prior(means, prior_mean, prior_variance)
+        means, variances = (means - shift) / scale, variances / scale.square()
+        sampled = None if sampled is None else (as_codes(sampled, "sampled").double().cpu() - shift) / scale
     stochastic = bool((variances > 0).any())
     if stochastic:
         variances = variances.clamp(min=SMALLEST)
@@ -120,6 +129,27 @@ def _check(mean: Tensor, variance: Tensor, rule: str) -> None:
         raise ValueError("variance has negative entries; give variances, not their logarithms")
 
 
+def _prior(
+    mean: Tensor, prior_mean: Any, prior_variance: Any
+) -> tuple[Float[Tensor, "#sample latent"], Float[Tensor, "#sample latent"]]:
+    """Mean and deviation of the prior, for all examples or for each."""
+    tables = []
+    for name, given, usual in (("prior_mean", prior_mean, 0.0), ("prior_variance", prior_variance, 1.0)):
+        table = torch.full_like(mean[:1], usual) if given is None else torch.as_tensor(given).detach().double().cpu()
+        table = table[None] if table.ndim == 1 else table
+        if table.ndim != 2 or table.shape[1] != mean.shape[1] or len(table) not in (1, len(mean)):
+            raise ValueError(
+                f"{name} must hold one number for each of the {mean.shape[1]} latents, or a row of these for each of"
+                f" the {len(mean)} examples, not an array of shape {tuple(table.shape)}"
+            )
+        if not bool(torch.isfinite(table).all()):
+            raise ValueError(f"{name} must be finite: it holds NaN or infinity")
+        tables.append(table)
+    if bool((tables[1] <= 0).any()):
+        raise ValueError("prior_variance must be positive; give variances, not their logarithms")
+    return tables[0], tables[1].sqrt()
+
+
 def _sampled(mean: Tensor, variance: Tensor, sampled: Any, seed: int) -> Tensor:
     if sampled is None:
         noise = rng.normal(seed, rng.Purpose.EVALUATE, 0, *mean.shape).to(mean)
@@ -140,7 +170,7 @@ def _per_latent_kl(mean: Tensor, found: Regime | None, kl: Any) -> Float[Tensor,
 
 
 def _latents(
-    mean: Tensor, variance: Tensor, types: list[Type], kl: Tensor, correlations: PassiveCorrelation, rule: Rule
+    mean: Tensor, variance: Tensor, types: list[Type], kl: Tensor, correlations: PassiveCorrelation, rule: str
 ) -> list[Latent]:
     columns = (kl, variance.mean(0), variance.var(0, correction=0), mean.var(0, correction=0))
     latents = []
@@ -154,7 +184,7 @@ def _latents(
     return latents
 
 
-def _evidence(kind: Type, rule: Rule, kl: float, average: float, spread: float, moved: float) -> str:
+def _evidence(kind: Type, rule: str, kl: float, average: float, spread: float, moved: float) -> str:
     """What decided: for the rule on variances where σ² lies, and whether it differs between examples."""
     threshold = RULES[rule][1]
     if rule == "spread":

@@ -2,37 +2,24 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 
 from unweave.data.factors import FactorSpace
+from unweave.evaluate.course import Course
 from unweave.evaluate.decoder import Decoder
 from unweave.evaluate.diagnosis import Diagnosis
-
-Weight = Literal["problem", "advice", "note"]
+from unweave.evaluate.finding import NOTABLE, STRONG, Finding, Weight, counted, named
+from unweave.evaluate.findings_of_runs import findings_of_course, findings_of_decoder
 
 POLARISED = 0.03
 """Δ_KL below which a model counts as polarised (Zietlow, 2023, Table 3.2)."""
-NOTABLE, STRONG = 0.2, 0.5
-"""Correlations of latents that stand out (Bonheme, 2023, Figure 6.10), and that mean the same thing twice."""
 FULL = 0.8
 """A latent with E[σ²] below this counts against over-pruning (Zietlow, 2023, §4.3.4)."""
 WIDE = 3.0
 """How far the variance of sampled codes may be from the prior's 1, as a factor."""
 ENOUGH = 1000
 """Examples from which binned mutual information and correlations can be trusted."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that stands out. ``name`` is for machines; a ``problem`` should be mended before the model is used."""
-
-    name: str
-    weight: Weight
-    text: str
-    advice: str
-    reference: str
 
 
 @dataclass(frozen=True)
@@ -44,12 +31,17 @@ class Expected:
 
 
 def findings(
-    diagnosis: Diagnosis, expected: Expected | None = None, decoder: Decoder | None = None
+    diagnosis: Diagnosis,
+    expected: Expected | None = None,
+    decoder: Decoder | None = None,
+    course: Course | None = None,
 ) -> tuple[Finding, ...]:
     """Everything that stands out, problems first; nothing for a healthy model."""
     found = [*_codes(diagnosis, expected)]
     if decoder is not None:
-        found += _directions(decoder)
+        found += findings_of_decoder(diagnosis, decoder)
+    if course is not None:
+        found += findings_of_course(diagnosis, course)
     weights: tuple[Weight, ...] = ("problem", "advice", "note")
     return tuple(sorted(found, key=lambda finding: weights.index(finding.weight)))
 
@@ -104,7 +96,7 @@ def _collapse(diagnosis: Diagnosis) -> Finding:
 
 def _deterministic(diagnosis: Diagnosis) -> Finding:
     still = [latent.latent for latent in diagnosis.latents if latent.variance_of_mean < 1e-8]
-    dead = f" {_named(still)} never changes." if still else ""
+    dead = f" {named(still)} never changes." if still else ""
     return Finding(
         "deterministic",
         "note",
@@ -121,7 +113,7 @@ def _passive(diagnosis: Diagnosis) -> Iterator[Finding]:
         return
     kept = ", ".join(map(str, diagnosis.numbers("active", "mixed")))
     strongest = diagnosis.correlations.score
-    text = f"{_counted(len(passive), len(diagnosis.latents))} passive: {_named(passive)}."
+    text = f"{counted(len(passive), len(diagnosis.latents))} passive: {named(passive)}."
     if strongest <= NOTABLE:
         yield Finding(
             "passive", "note", text, f"They carry nothing; keep {kept}.", "Rolínek, Zietlow and Martius (2019)"
@@ -149,7 +141,7 @@ def _mixed(diagnosis: Diagnosis) -> Iterator[Finding]:
         yield Finding(
             "mixed",
             "advice",
-            f"{_counted(len(mixed), len(diagnosis.latents))} mixed: {_named(mixed)}. They are in use for some examples"
+            f"{counted(len(mixed), len(diagnosis.latents))} mixed: {named(mixed)}. They are in use for some examples"
             " only, or imprecisely.",
             "Train longer or change the regulariser a little; until then count them as in use.",
             "Bonheme and Grzes (2021); Bonheme (2023), §6.3",
@@ -177,7 +169,7 @@ def _aggregate(diagnosis: Diagnosis) -> Iterator[Finding]:
         yield Finding(
             "prior_mismatch",
             "advice",
-            f"The codes do not fill the prior: the sampled codes of {_named(far)} have a variance far from 1"
+            f"The codes do not fill the prior: the sampled codes of {named(far)} have a variance far from 1"
             f" ({float(sizes[worst]):.2g} for latent {worst}). Codes drawn from the prior will not look like data.",
             "Raise β where they are too wide, train longer where they are too narrow, or draw from the codes' own"
             " distribution.",
@@ -238,31 +230,3 @@ def _dependence(diagnosis: Diagnosis) -> Iterator[Finding]:
             "Compare seeds (unweave compare); a larger β, β-TCVAE or DIP-VAE presses latents apart.",
             "Locatello et al. (2019)",
         )
-
-
-def _directions(decoder: Decoder) -> Iterator[Finding]:
-    if decoder.dto is None or decoder.dto_chance is None or decoder.degenerate is None:
-        return
-    if decoder.dto_chance > 0 and decoder.dto > 0.8 * decoder.dto_chance:
-        cause = (
-            f" In {100 * decoder.degenerate:.0f} % of the examples two singular values are equal, where no direction is"
-            " preferred."
-            if decoder.degenerate > 0.5
-            else ""
-        )
-        yield Finding(
-            "not_orthogonal",
-            "advice",
-            f"The decoder's directions are not aligned with its latents: DtO {decoder.dto:.2f}, and random directions"
-            f" have {decoder.dto_chance:.2f}.{cause}",
-            "Do not read single latents as directions of variation; raise β, or compare with other seeds.",
-            "Rolínek, Zietlow and Martius (2019); Zietlow (2023), §3.3.4",
-        )
-
-
-def _named(latents: list[int]) -> str:
-    return f"latent {latents[0]}" if len(latents) == 1 else f"latents {', '.join(map(str, latents))}"
-
-
-def _counted(count: int, total: int) -> str:
-    return f"{count} of {total} latents {'is' if count == 1 else 'are'}"

@@ -14,19 +14,23 @@ NAMES = {
     "deviation": ("std", "sigma", "deviation"),
     "sampled": ("sampled", "z", "samples"),
     "reconstruction": ("reconstruction", "reconstruction_loss", "distortion"),
+    "prior_mean": ("prior_mean",),
+    "prior_variance": ("prior_variance",),
 }
 """What every array may be called."""
 
 
 @dataclass(frozen=True)
 class Posteriors:
-    """Arrays sample × latent; ``reconstruction`` holds the loss of every example."""
+    """Arrays sample × latent; ``reconstruction`` holds the loss of every example, priors may be one row for all."""
 
     name: str
     mean: np.ndarray
     variance: np.ndarray | None = None
     sampled: np.ndarray | None = None
     reconstruction: np.ndarray | None = None
+    prior_mean: np.ndarray | None = None
+    prior_variance: np.ndarray | None = None
 
 
 def read_posteriors(path: str | Path) -> Posteriors:
@@ -41,7 +45,8 @@ def read_posteriors(path: str | Path) -> Posteriors:
         found = {part: next((np.asarray(file[n]) for n in usual if n in names), None) for part, usual in NAMES.items()}
     if found["mean"] is None:
         raise ValueError(f"{path} has no array `mean` (sample × latent); it holds {', '.join(names) or 'nothing'}")
-    return Posteriors(path.stem, found["mean"], _variance(found, path), found["sampled"], found["reconstruction"])
+    others = {name: found[name] for name in ("sampled", "reconstruction", "prior_mean", "prior_variance")}
+    return Posteriors(path.stem, found["mean"], _variance(found, path), **others)
 
 
 def _variance(found: dict[str, np.ndarray | None], path: Path) -> np.ndarray | None:

@@ -143,12 +143,6 @@ def _shares_counts(row: Metric) -> bool:
 
 
 def options_of(row: Metric) -> list[str]:
-    """The keyword arguments of a metric, and those of the function it hands them on to."""
+    """The keyword arguments of a metric."""
     parameters = inspect.signature(row.function).parameters.values()
-    named = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
-    if any(one.kind is one.VAR_KEYWORD for one in parameters):
-        from unweave.evaluate.downstream import downstream
-
-        others = inspect.signature(downstream).parameters.values()
-        named += [one.name for one in others if one.kind is one.KEYWORD_ONLY and one.name not in ("predictor", *named)]
-    return named
+    return [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]

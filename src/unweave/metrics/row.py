@@ -56,6 +56,8 @@ class Metric:
     """Whether ``codes`` may carry a leading model axis; the scores then carry it too."""
     compact: bool = False
     """Whether a factor written twice into the code is meant to cost something."""
+    on_cpu: str = ""
+    """What it fits on the CPU, wherever the arrays live; everything else runs where they do."""
 
     def __post_init__(self) -> None:
         unknown = set(self.needs.split()) - set(NEEDS)

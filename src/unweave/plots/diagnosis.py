@@ -8,7 +8,7 @@ import numpy as np
 from unweave.evaluate.course import Course
 from unweave.evaluate.decoder import Decoder
 from unweave.evaluate.diagnosis import Diagnosis
-from unweave.evaluate.findings import Finding
+from unweave.evaluate.finding import Finding
 from unweave.metrics.polarised.by_type import Dependence
 from unweave.plots import latents
 from unweave.plots.arrays import TYPES
@@ -16,6 +16,7 @@ from unweave.plots.format import count, number
 from unweave.plots.html import Html, chart, chip, element, facts, joined, paragraphs, table
 from unweave.plots.matrices import heat_map
 from unweave.plots.report import Section, page
+from unweave.plots.training import loss_curves
 
 MOST_SHOWN = 2000
 """Examples behind the histograms."""
@@ -38,7 +39,7 @@ def diagnosis_page(
         Section("All numbers", facts(summary)),
     ]
     if course is not None and course.regime is not None:
-        sections.insert(4, _training(course))
+        sections.insert(4, _training(course, diagnosis))
     if decoder is not None:
         sections.insert(-1, _decoder(decoder))
     kinds = diagnosis.types
@@ -122,7 +123,7 @@ def _dependence(diagnosis: Diagnosis) -> Section:
     return Section("How latents depend on each other", joined(words, table(columns, rows), drawn))
 
 
-def _training(course: Course) -> Section:
+def _training(course: Course, diagnosis: Diagnosis) -> Section:
     assert course.regime is not None
     words = [
         f"Δ_KL stayed below {100 * course.regime.threshold:.0f} % for the last {100 * course.regime.share:.1f} % of the"
@@ -130,11 +131,31 @@ def _training(course: Course) -> Section:
     ]
     if course.correlations is None:
         words.append("The run kept no snapshots, so nothing is known of the codes on the way.")
-        return Section("Over training", paragraphs(*words))
+        charts = element("div", *_courses(course, diagnosis), class_="charts")
+        return Section("Over training", joined(paragraphs(*words), charts))
     often = course.correlations.often
-    rows = [(str(latent), 100 * float(share)) for latent, share in enumerate(often)]
+    rows = [(str(one.latent), chip(one.type), 100 * float(often[one.latent])) for one in diagnosis.latents]
     caption = f"Share of {len(course.snapshots)} snapshots in which a latent's mean correlates above 0.2 with another."
-    return Section("Over training", joined(paragraphs(*words), table(["latent", "snapshots (%)"], rows, caption)))
+    charts = element("div", *_courses(course, diagnosis), class_="charts")
+    told = table(["latent", "type", "snapshots (%)"], rows, caption)
+    return Section("Over training", joined(paragraphs(*words), charts, told))
+
+
+def _courses(course: Course, diagnosis: Diagnosis) -> list[Html]:
+    """How KL, Δ_KL and correlations went, each where it is known."""
+    drawn = []
+    if course.kl is not None:
+        figure = latents.latent_history(course.steps, course.kl.numpy(), diagnosis.types)
+        drawn.append(chart(figure, "kl over training", "Lines: the KL of every latent over the steps of the training."))
+    if course.regime is not None and len(course.regime_steps) > 1:
+        figure = loss_curves(course.regime_steps, {"Δ_KL (%)": 100 * course.regime.delta.numpy()})
+        drawn.append(chart(figure, "delta kl over training", "Line: Δ_KL over the steps of the training."))
+    if course.correlations is not None and len(course.snapshots) > 1:
+        strongest = course.correlations.strongest.numpy()
+        title = "Strongest correlation at every snapshot"
+        figure = latents.latent_history(course.snapshots, strongest, diagnosis.types, title, "|correlation|")
+        drawn.append(chart(figure, "correlations over training", "Lines: each latent's strongest correlation."))
+    return drawn
 
 
 def _decoder(decoder: Decoder) -> Section:

@@ -12,11 +12,11 @@ from unweave.evaluate.course import Course, course
 from unweave.evaluate.decoder import Decoder, look_at_decoder
 from unweave.evaluate.diagnosis import Diagnosis, diagnose
 from unweave.evaluate.encode import known_factors
-from unweave.evaluate.findings import Expected, Finding, expected_of, findings
+from unweave.evaluate.finding import Finding
+from unweave.evaluate.findings import Expected, expected_of, findings
 from unweave.evaluate.posterior_file import read_posteriors
 from unweave.evaluate.scores import plain
 from unweave.metrics.polarised.rate_distortion import rate_distortion
-from unweave.metrics.polarised.types import Rule
 from unweave.shapes import Int, Tensor
 from unweave.train.run import Run
 
@@ -90,7 +90,7 @@ def diagnose_run(
     *,
     n: int = 2048,
     seed: int = 0,
-    rule: Rule = "variance",
+    rule: str = "variance",
     n_factors: int | None = None,
     n_jacobians: int = 256,
     accuracy: bool = False,
@@ -110,7 +110,7 @@ def diagnose_run(
     return Diagnosed(
         f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}",
         found,
-        findings(found, expected, decoder),
+        findings(found, expected, decoder, way),
         expected,
         decoder,
         way,
@@ -120,11 +120,19 @@ def diagnose_run(
 
 
 def diagnose_file(
-    path: str | Path, *, rule: Rule = "variance", seed: int = 0, n_factors: int | None = None
+    path: str | Path, *, rule: str = "variance", seed: int = 0, n_factors: int | None = None
 ) -> Diagnosed:
     """The same for an npz with ``mean`` and ``variance``, as far as codes alone can tell."""
     given = read_posteriors(path)
-    found = diagnose(given.mean, given.variance, sampled=given.sampled, rule=rule, seed=seed)
+    found = diagnose(
+        given.mean,
+        given.variance,
+        sampled=given.sampled,
+        prior_mean=given.prior_mean,
+        prior_variance=given.prior_variance,
+        rule=rule,
+        seed=seed,
+    )
     expected = expected_of(None, n_factors)
     distortion = None
     if given.reconstruction is not None:

@@ -69,7 +69,7 @@ def forest_of(comparisons: Sequence[Comparison]) -> "matplotlib.figure.Figure | 
 def _beside(comparisons: Sequence[Comparison]) -> Html:
     tiles = [_tile(comparisons, verdict) for verdict in KINDS]
     rows = [_row(one) for one in comparisons]
-    shown = table(["claim", "published", "ours", "95 % interval", "n", "verdict"], rows)
+    shown = table(["verdict", "claim", "published", "ours", "95 % interval", "n"], rows)
     rules = dict.fromkeys(one.rule for one in comparisons)
     listed = element("ol", *(element("li", rule) for rule in rules), class_="rules")
     told = element("details", element("summary", "The rules behind these verdicts"), listed)
@@ -87,7 +87,7 @@ def _row(one: Comparison) -> tuple[Any, ...]:
     published = number(one.published) if isinstance(one.published, float | int) else one.published
     interval = "–" if one.interval is None else f"{number(one.interval[0])} to {number(one.interval[1])}"
     ours = "–" if one.ours is None else number(one.ours)
-    return claim, published, ours, interval, one.n, chip(KINDS[one.verdict], one.verdict)
+    return chip(KINDS[one.verdict], one.verdict), claim, published, ours, interval, one.n
 
 
 def _figures(figures: Mapping[str, "matplotlib.figure.Figure"]) -> Html:

@@ -2,14 +2,13 @@
 
 from typing import Annotated, Any
 
-import pydantic_core
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 import unweave
 from unweave.web.answers import Problem, SearchAnswer, Sparklines, StoreAnswer, StudyAnswer, Table
 from unweave.web.catalogue import Catalogue
-from unweave.web.columns import pack
+from unweave.web.columns import packed
 from unweave.web.courses import sparkline
 from unweave.web.searches import search_answer
 from unweave.web.shelf import NotHere, Shelf
@@ -22,7 +21,6 @@ MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Problem}, 422: {"mode
 def store_routes(shelf: Shelf, catalogue: Catalogue) -> APIRouter:
     """Everything that needs no model."""
     api = APIRouter(prefix="/api", tags=["store"])
-    packed: dict[int, bytes] = {}
     sparks: dict[str, tuple[Any, list[float]]] = {}
 
     @api.get("/store")
@@ -39,14 +37,7 @@ def store_routes(shelf: Shelf, catalogue: Catalogue) -> APIRouter:
     @api.get("/runs", response_model=Table, responses={422: {"model": Problem}})
     def get_runs(since: Annotated[int, Query(ge=0, le=2**53)] = 0) -> Response:
         """The table of runs, or what changed in it since a version."""
-        changes = catalogue.since(since)
-        if changes.whole and changes.complete and changes.version in packed:
-            return Response(packed[changes.version], media_type="application/json")
-        content = pydantic_core.to_json(pack(changes))
-        if changes.whole and changes.complete:
-            packed.clear()
-            packed[changes.version] = content
-        return Response(content, media_type="application/json")
+        return Response(catalogue.content(since, packed), media_type="application/json")
 
     @api.get("/sparklines", responses={422: {"model": Problem}})
     def get_sparklines(ids: Annotated[list[str], Query(max_length=MOST_SPARKLINES)]) -> Sparklines:

@@ -13,6 +13,7 @@ from unweave.train.folder import DamagedFile
 from unweave.web.api_run import run_routes
 from unweave.web.api_store import store_routes
 from unweave.web.catalogue import Catalogue
+from unweave.web.columns import packed
 from unweave.web.decoding import Decoding
 from unweave.web.guard import Door, Guard
 from unweave.web.library import Library, NotReady
@@ -27,7 +28,7 @@ def create_app(store: Path | str, door: Door = Door()) -> FastAPI:
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        catalogue.start()
+        catalogue.start(packed)
         yield
         catalogue.stop()
         decoding.end()

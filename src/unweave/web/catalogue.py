@@ -6,7 +6,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,8 +60,10 @@ class Catalogue:
     _gone: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _looking: threading.Lock = field(default_factory=threading.Lock)
+    _packing: threading.Lock = field(default_factory=threading.Lock)
     _stopped: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
+    _content: tuple[int, bytes] | None = None
     _known: dict[str, Row] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -69,8 +71,9 @@ class Catalogue:
         # one that never loses patience never tidies up: looking at a store leaves it as it is
         self._witness = Witness(self.shelf.root / ".unweave", patience=math.inf)
 
-    def start(self) -> None:
-        """Look at the store again and again, in a thread of its own."""
+    def start(self, pack: Callable[[Changes], bytes] | None = None) -> None:
+        """Look at the store again and again, in a thread of its own; ``pack`` readies the table for visitors."""
+        self._pack = pack
         self._stopped.clear()
         self._thread = threading.Thread(target=self._watch, daemon=True, name="catalogue")
         self._thread.start()
@@ -103,6 +106,16 @@ class Catalogue:
             gone = [] if whole else sorted(name for name, at in self._gone.items() if at > version)
             return Changes(self.version, whole, rows, gone, max(self.n_found, len(self._entries)), self.complete)
 
+    def content(self, version: int, pack: Callable[[Changes], bytes]) -> bytes:
+        """The changes since a version, packed; the whole table is packed once for everyone who asks for it."""
+        changes = self.since(version)
+        if not changes.whole:
+            return pack(changes)
+        with self._packing:
+            if self._content is None or self._content[0] != changes.version:
+                self._content = (changes.version, pack(changes))
+            return self._content[1]
+
     def rows(self) -> dict[str, Row]:
         """All rows by id."""
         return self.since(0).rows
@@ -112,6 +125,8 @@ class Catalogue:
             began = time.thread_time()
             with contextlib.suppress(OSError):  # a store that is being moved is looked at again
                 self.refresh()
+            if self._pack is not None:
+                self.content(0, self._pack)
             self._stopped.wait(max(QUIET, 12.0 * (time.thread_time() - began)))
 
     def _look(self, name: str, locks: set[int], held: bool) -> None:
@@ -230,7 +245,7 @@ def _modified(path: Path) -> float | None:
 def _cell(value: Any) -> Any:
     """A value that a table can hold: a number, a word, yes or no; short lists as words, long ones left out."""
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return float(f"{value:.5g}") if math.isfinite(value) else None
     if isinstance(value, list):
         return ", ".join(map(str, value)) if len(value) <= LONGEST_LIST else None
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:

@@ -4,6 +4,7 @@ import os
 import re
 import stat
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from unweave.train.folder import RunFolder
@@ -70,19 +71,24 @@ class Shelf:
 
     def own_file(self, *names: str) -> bytes | None:
         """A file of the store's own folder, ``.unweave``; None where there is none."""
-        place = self.root / ".unweave"
-        for name in names[:-1]:
-            if not _is_folder(place):
-                return None
-            place = place / name
-        return read_inside(place / names[-1]) if _is_folder(place) else None
+        place = self._own(names[:-1])
+        return None if place is None else read_inside(place / names[-1])
 
     def own_names(self, *folders: str, suffix: str = ".json") -> list[str]:
         """Names of files in a folder below ``.unweave``, without their suffix."""
-        place = self.root.joinpath(".unweave", *folders)
-        if not _is_folder(place):
+        place = self._own(folders)
+        if place is None:
             return []
         return sorted(path.stem for path in place.iterdir() if path.suffix == suffix and not path.is_symlink())
+
+    def _own(self, folders: Sequence[str]) -> Path | None:
+        """A folder of the store's own, unless a link is on the way."""
+        place = self.root
+        for name in (".unweave", *folders):
+            place = place / name
+            if not _is_folder(place):
+                return None
+        return place
 
     def _find(self, run_id: str) -> Path:
         try:

@@ -8,7 +8,7 @@ from unweave.web.shelf import Shelf
 
 
 def warm_rows(shelf: Shelf) -> dict[str, dict[str, Any]]:
-    """Rows of the store's index by run, each with its ``signature``; none where there is no index. Nothing is written."""
+    """Rows of the store's index by run, each with its ``signature``; none without an index. Nothing is written."""
     content = shelf.own_file(FILE)
     if content is None:
         return {}

@@ -19,16 +19,19 @@ def fit_softmax(
     codes: Float[np.ndarray, "sample feature"],
     targets: Int[np.ndarray, "sample"],
     *,
+    n_classes: int | None = None,
     cost: float = 1.0,
     balanced: bool = False,
+    start: Float[np.ndarray, "row feature_and_one"] | None = None,
 ) -> Float[np.ndarray, "row feature_and_one"]:
-    """Weights and, in the last column, intercepts of classes 0 … K − 1, each present in ``targets``.
+    """Weights and, in the last column, intercepts of classes 0 … K − 1, as many as occur unless told.
 
     ``cost`` is one over the penalty on the weights, infinite for none. Two classes share one row, for the second.
+    The search begins at ``start``, or at zero.
     """
-    problem = _Problem(codes, targets, cost, balanced)
-    start = np.zeros(problem.shape[0] * problem.shape[1])
-    found = minimise(problem.loss_and_gradient, start, n_steps=N_STEPS, gradient_tolerance=TOLERANCE)
+    problem = _Problem(codes, targets, n_classes or int(targets.max()) + 1, cost, balanced)
+    begin = np.zeros(problem.shape) if start is None else start
+    found = minimise(problem.loss_and_gradient, begin.ravel(), n_steps=N_STEPS, gradient_tolerance=TOLERANCE)
     return found.reshape(problem.shape)
 
 
@@ -46,9 +49,8 @@ def probabilities(
 class _Problem:
     """Mean log-loss and half the squared weights over (cost · total weight of the samples)."""
 
-    def __init__(self, codes: np.ndarray, targets: np.ndarray, cost: float, balanced: bool) -> None:
-        counts = np.bincount(targets)
-        n_samples, n_classes = len(targets), len(counts)
+    def __init__(self, codes: np.ndarray, targets: np.ndarray, n_classes: int, cost: float, balanced: bool) -> None:
+        counts, n_samples = np.bincount(targets), len(targets)
         self.shape = (n_classes if n_classes > 2 else 1, codes.shape[1] + 1)
         self.features = torch.from_numpy(np.column_stack([codes, np.ones(n_samples)]).astype(np.float64))
         self.columns = self.features.T.contiguous()

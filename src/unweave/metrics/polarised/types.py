@@ -20,7 +20,7 @@ def variable_types(
     mean: Float[Tensor, "sample latent"],
     variance: Float[Tensor, "sample latent"],
     *,
-    rule: Rule = "variance",
+    rule: str = "variance",
     threshold: float | None = None,
     prior_variance: Float[Tensor, "latent"] | Float[Tensor, "sample latent"] | None = None,
     prior_mean: Float[Tensor, "latent"] | Float[Tensor, "sample latent"] | None = None,

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from unweave.metrics.estimators.arrays import as_codes_and_factors, check_count
-from unweave.metrics.supervised.interventions import fixed_pairs, grouped
+from unweave.metrics.supervised.interventions import fixed_pairs, gather, grouped
 from unweave.metrics.supervised.logistic import check_scheme, logistic
-from unweave.shapes import Float, Int
+from unweave.shapes import Float, Int, Tensor
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def beta_vae(
         check_count(count, name)
     check_scheme(scheme)
     tensor, truth = as_codes_and_factors(codes, factors)
-    table, groups = tensor.to("cpu", torch.float64).numpy(), grouped(truth.values.cpu().numpy())
+    table, groups = tensor.to(torch.float64), grouped(truth.values.cpu().numpy())
     if len(groups.factors) == 0:
         return BetaVae(0.0, 0.0, 0, scheme)
     generator = np.random.default_rng(seed)
@@ -61,25 +61,24 @@ def beta_vae_of_draws(
     The first ``n_train`` batches (two thirds unless told) are fitted, the others tested.
     """
     check_scheme(scheme)
-    ends = [np.asarray(torch.as_tensor(end).detach().to("cpu", torch.float64)) for end in (first, second)]
-    labels = np.asarray(torch.as_tensor(fixed).cpu()).astype(np.int64)
+    ends = [torch.as_tensor(end).detach().to(torch.float64) for end in (first, second)]
+    labels = torch.as_tensor(fixed).cpu().numpy().astype(np.int64)
     if ends[0].ndim != 3 or ends[0].shape != ends[1].shape or labels.shape != ends[0].shape[:1]:
         raise ValueError(
-            f"first and second must be batch × pair × latent and fixed batch, not {ends[0].shape}, {ends[1].shape} "
-            f"and {labels.shape}"
+            f"first and second must be batch × pair × latent and fixed batch, not {tuple(ends[0].shape)}, "
+            f"{tuple(ends[1].shape)} and {labels.shape}"
         )
     n_train = round(len(labels) * 2 / 3) if n_train is None else n_train
     if not 0 < n_train < len(labels):
         raise ValueError(f"n_train must leave batches to fit and to test of {len(labels)}, not {n_train}")
-    return _classify(np.abs(ends[0] - ends[1]).mean(1), labels, n_train, scheme)
+    return _classify((ends[0] - ends[1].to(ends[0].device)).abs().mean(1).cpu().numpy(), labels, n_train, scheme)
 
 
-def _distances(table: np.ndarray, blocks: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _distances(table: Float[Tensor, "sample latent"], blocks: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     for which, first, second in blocks:
         # mean over pairs of |z₁ − z₂|
-        difference = table[first]
-        difference -= table[second]
-        yield np.abs(difference, out=difference).mean(1), which
+        difference = gather(table, first).sub_(gather(table, second))
+        yield difference.abs_().mean(1).cpu().numpy(), which
 
 
 def _gather(blocks: Iterator[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

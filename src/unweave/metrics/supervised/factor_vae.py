@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from unweave.metrics.estimators.arrays import as_codes, as_codes_and_factors, check_count
-from unweave.metrics.supervised.interventions import Grouped, fixed_batches, grouped
+from unweave.metrics.supervised.interventions import Grouped, fixed_batches, gather, grouped
 from unweave.shapes import Bool, Float, Int, Tensor
 
 PRUNE = ("study", "code", "relative")
@@ -53,15 +53,16 @@ def factor_vae(
         check_count(count, name, 2 if name in ("n_variance", "batch_size") else 1)
     tensor, truth = as_codes_and_factors(codes, factors)
     # from the first row on, so that a latent that never varies is exactly 0 and leaves no rounding dust
-    tensor = tensor.to("cpu", torch.float64)
-    table, labels = (tensor - tensor[0]).numpy(), truth.values.cpu().numpy()
+    tensor = tensor.to(torch.float64)
+    table, labels = tensor - tensor[0], truth.values.cpu().numpy()
     groups, generator = grouped(labels), np.random.default_rng(seed)
-    rows = generator.permutation(len(table))[:n_variance]
+    rows = torch.from_numpy(generator.permutation(len(table))[:n_variance]).to(table.device)
     variance = _variance(table[rows])
-    active = _active(variance, prune, threshold)
+    active = _active(variance.cpu().numpy(), prune, threshold)
     if len(groups.factors) == 0 or not active.any():
         return _nothing(active, labels.shape[1], prune)
-    scaled = table[:, active], variance[active]
+    kept = torch.from_numpy(active).to(table.device)
+    scaled = table[:, kept].contiguous(), variance[kept]
     parts = [_drawn_votes(*scaled, groups, n, batch_size, generator, labels.shape[1]) for n in (n_train, n_test)]
     return _majority(parts[0], parts[1], active, prune)
 
@@ -79,20 +80,23 @@ def factor_vae_of_draws(
 
     The first ``n_train`` batches (two thirds unless told) are counted, the others tested.
     """
-    table = torch.as_tensor(batches).detach().to("cpu", torch.float64).numpy()
+    table = torch.as_tensor(batches).detach().to(torch.float64)
     labels = torch.as_tensor(fixed).cpu().numpy().astype(np.int64)
     if table.ndim != 3 or labels.shape != table.shape[:1] or table.shape[1] < 2:
-        raise ValueError(f"batches must be batch × sample × latent and fixed batch, not {table.shape}, {labels.shape}")
+        raise ValueError(
+            f"batches must be batch × sample × latent and fixed batch, not {tuple(table.shape)}, {labels.shape}"
+        )
     n_train = round(len(labels) * 2 / 3) if n_train is None else n_train
     if not 0 < n_train < len(labels):
         raise ValueError(f"n_train must leave batches to count and to test of {len(labels)}, not {n_train}")
-    anything = as_codes(reference, "reference").to("cpu", torch.float64).numpy()
+    anything = as_codes(reference, "reference").to(table)
     table, variance = table - anything[0], _variance(anything - anything[0])
-    active = _active(variance, prune, threshold)
+    active = _active(variance.cpu().numpy(), prune, threshold)
     n_factors = int(labels.max()) + 1
     if not active.any():
         return _nothing(active, n_factors, prune)
-    winner = _stillest(table[:, :, active], variance[active])
+    kept = torch.from_numpy(active).to(table.device)
+    winner = _stillest(table[:, :, kept], variance[kept])
     shape = (int(active.sum()), n_factors)
     parts = [_count(winner[part], labels[part], shape) for part in (slice(n_train), slice(n_train, None))]
     return _majority(parts[0], parts[1], active, prune)
@@ -109,13 +113,14 @@ def _active(variance: Float[np.ndarray, "latent"], prune: str, threshold: float)
     return deviation >= least if prune == "code" else (deviation >= least) & (variance > 0)
 
 
-def _variance(table: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "latent"]:
-    return table.var(axis=0, ddof=1) if len(table) > 1 else np.zeros(table.shape[1])
+def _variance(table: Float[Tensor, "*batch sample latent"]) -> Float[Tensor, "*batch latent"]:
+    centred = table - table.mean(-2, keepdim=True)
+    return centred.square_().sum(-2) / max(table.shape[-2] - 1, 1)
 
 
 def _drawn_votes(
-    table: Float[np.ndarray, "sample latent"],
-    variance: Float[np.ndarray, "latent"],
+    table: Float[Tensor, "sample latent"],
+    variance: Float[Tensor, "latent"],
     groups: Grouped,
     n_batches: int,
     batch_size: int,
@@ -124,14 +129,15 @@ def _drawn_votes(
 ) -> Int[np.ndarray, "latent factor"]:
     votes = np.zeros((table.shape[1], n_factors), np.int64)
     for which, rows in fixed_batches(groups, n_batches, batch_size, generator):
-        votes += _count(_stillest(table[rows], variance), which, votes.shape)
+        votes += _count(_stillest(gather(table, rows), variance), which, votes.shape)
     return votes
 
 
-def _stillest(batches: np.ndarray, variance: Float[np.ndarray, "latent"]) -> Int[np.ndarray, "batch"]:
+def _stillest(
+    batches: Float[Tensor, "batch sample latent"], variance: Float[Tensor, "latent"]
+) -> Int[np.ndarray, "batch"]:
     # argmin_j Var_batch[z_j] / Var[z_j]; numpy's argmin takes the first NaN, as the original's does
-    with np.errstate(invalid="ignore"):
-        return (batches.var(axis=1, ddof=1) / variance).argmin(1)
+    return (_variance(batches) / variance).cpu().numpy().argmin(1)
 
 
 def _count(

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
-from unweave.shapes import Int
+from unweave.shapes import Float, Int, Tensor
 
 N_AT_ONCE = 32_768
 """Rows gathered at a time, so that a block of codes stays in the cache and memory stays bounded."""
@@ -66,6 +67,13 @@ def fixed_pairs(
         which = generator.integers(len(table.factors), size=n)
         first = _anchors(table, np.broadcast_to(which[:, None], (n, batch_size)), generator)
         yield table.factors[which], first, _companions(table, which[:, None], first, generator)
+
+
+def gather(
+    table: Float[Tensor, "sample latent"], rows: Int[np.ndarray, "batch row"]
+) -> Float[Tensor, "batch row latent"]:
+    """The drawn rows of the table, on its device."""
+    return table.index_select(0, torch.from_numpy(rows.ravel()).to(table.device)).view(*rows.shape, -1)
 
 
 def _blocks(n_batches: int, batch_size: int) -> Iterator[int]:

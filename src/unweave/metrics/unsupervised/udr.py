@@ -41,19 +41,20 @@ def udr(models: Any, kl: Any = None, *, method: str = "lasso", threshold: float 
     informative = _informative(kl, table, threshold)
     standard = _standardise(table) * informative[:, None, :]
     correlations = _lasso(standard) if method == "lasso" else _spearman(standard)
-    pairwise = torch.zeros(len(table), len(table), dtype=torch.float64)
+    pairwise = torch.zeros(len(table), len(table), dtype=torch.float64, device=table.device)
     for i, j in _pairs(len(table)):
         pairwise[i, j] = _strength(correlations[i, j][informative[i]][:, informative[j]])
-    others = [np.median(np.delete(pairwise[:, model].numpy(), model)) for model in range(len(table))]
-    return Udr(torch.tensor(others), pairwise, correlations, informative)
+    columns = pairwise.cpu().numpy().T
+    others = [np.median(np.delete(column, model)) for model, column in enumerate(columns)]
+    return Udr(torch.tensor(others, device=table.device), pairwise, correlations, informative)
 
 
 def _informative(
     kl: Any, codes: Float[Tensor, "model sample latent"], threshold: float
 ) -> Bool[Tensor, "model latent"]:
     if kl is None:
-        return torch.ones(len(codes), codes.shape[2], dtype=torch.bool)
-    divergence = as_codes(kl, "kl").cpu()
+        return torch.ones(len(codes), codes.shape[2], dtype=torch.bool, device=codes.device)
+    divergence = as_codes(kl, "kl").to(codes.device)
     if divergence.shape != (len(codes), codes.shape[2]):
         expected = (len(codes), codes.shape[2])
         raise ValueError(f"kl must be model × latent, {expected} for these models, not {tuple(divergence.shape)}")
@@ -61,7 +62,7 @@ def _informative(
 
 
 def _standardise(codes: Float[Tensor, "model sample latent"]) -> Float[Tensor, "model sample latent"]:
-    codes = codes.to(torch.float64).cpu()
+    codes = codes.to(torch.float64)
     mean, variance = codes.mean(1, keepdim=True), codes.var(1, keepdim=True, correction=0)
     n_samples, eps = codes.shape[1], torch.finfo(torch.float64).eps
     # a variance within rounding error of the mean is none
@@ -78,7 +79,7 @@ def _lasso(codes: Float[Tensor, "model sample latent"]) -> Float[Tensor, "model 
     n_models, n_samples, n_latents = codes.shape
     wide = codes.permute(1, 0, 2).reshape(n_samples, -1)
     products = (wide.T @ wide).view(n_models, n_latents, n_models, n_latents)
-    found = torch.zeros(n_models, n_models, n_latents, n_latents, dtype=torch.float64)
+    found = torch.zeros(n_models, n_models, n_latents, n_latents, dtype=torch.float64, device=codes.device)
     n_problems = n_models * n_latents
     squares = torch.diagonal(products.view(n_problems, n_problems)).contiguous()
     for i in range(n_models):

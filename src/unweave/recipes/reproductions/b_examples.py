@@ -9,7 +9,7 @@ import numpy as np
 from unweave.metrics.similarity.cka import cka
 from unweave.metrics.similarity.procrustes import procrustes
 from unweave.plots.curves import line_bands
-from unweave.recipes.reproductions.b_results import THESIS, check_size, notes
+from unweave.recipes.reproductions.b_results import THESIS, check_size
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -40,10 +40,13 @@ def judge(results: Results, size: str) -> Outcome:
     scores = _scores(EXAMPLES[size])
     figures = {f"A and {other}": _figure(scores, other, EXAMPLES[size]) for other in KEPT}
     words = (
-        "The matrices are drawn afresh: independent standard normal features, ten seeds. The source does not say how its"
-        " matrices were made."
+        "Matrices of independent standard normal features, ten seeds; the source does not say how its own were made."
     )
-    return Outcome(tuple(_claims(scores, EXAMPLES[size])), figures, notes=notes(size, words))
+    return Outcome(
+        tuple(_claims(scores, EXAMPLES[size])),
+        figures,
+        notes=(words, "Nothing is trained: sizes differ in the largest number of examples only."),
+    )
 
 
 def _claims(scores: Scores, examples: tuple[int, ...]) -> Iterator[Comparison]:

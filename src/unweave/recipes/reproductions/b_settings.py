@@ -24,6 +24,13 @@ WORLDS: dict[str, World] = {"dsprites": DSprites(), "cars3d": Cars3D(), "smallno
 EPOCHS = {"dsprites": (2, 7, 14, 19, 26), "cars3d": (25, 292, 559, 826, 1090), "smallnorb": (10, 110, 210, 311, 410)}
 """Of the published snapshots (Figures C.2 to C.4); the last of them is the end of training."""
 
+DENSE_EPOCHS = (1, 10, 410)
+"""Figure 7.8."""
+
+SHORTER = {False: (0.1, 0.27, 0.54, 0.75), True: (0.025, 0.1)}
+"""Shares of a shorter training at which convolutional and dense models are kept: the published early ones, a hundredth
+of 300,000 steps, would come before anything is learned."""
+
 N_SEEDS = 5
 DENSE = MLP((1200, 1200), (256, 1200, 1200))
 """Table C.4."""
@@ -54,14 +61,18 @@ class Setting:
         strength = next(getattr(self.objective, name) for name in STRENGTH if hasattr(self.objective, name))
         return f"{self.objective.name} {strength:g}, {self.world}{', dense' if self.dense else ''}"
 
-    def shares(self) -> tuple[float, ...]:
-        """The published snapshots as shares of training, without its end."""
-        epochs = EPOCHS[self.world]
+    def shares(self, size: str) -> tuple[float, ...]:
+        """Snapshots as shares of training, without its end."""
+        if size != "paper":
+            return SHORTER[self.dense]
+        epochs = DENSE_EPOCHS if self.dense else EPOCHS[self.world]
         return tuple(epoch / epochs[-1] for epoch in epochs[:-1])
 
     def at(self, size: str) -> "Setting":
         """The setting that stands for this one at a size: SmallNORB must be fetched, so dSprites stands in."""
         check_size(size)
+        if size == "smoke":
+            return replace(self, world="micro")
         return replace(self, world="dsprites") if size == "small" and self.world == "smallnorb" else self
 
     def experiments(self, size: str) -> tuple[Experiment, ...]:
@@ -72,7 +83,7 @@ class Setting:
         if isinstance(objective, AnnealedVAE):
             objective = replace(objective, rise=steps // 3)
         base = _micro(here.dense) if size == "smoke" else _published(here)
-        kept = tuple(max(1, round(share * steps)) for share in here.shares())
+        kept = tuple(max(1, round(share * steps)) for share in here.shares(size))
         made = replace(base, objective=objective, steps=steps, snapshots=kept, history_every=max(50, steps // 100))
         return tuple(replace(made, seed=seed) for seed in range(N_SEEDS))
 

@@ -71,7 +71,7 @@ def judge_table(table: Table, results: Results, size: str) -> Outcome:
     at = table.at(size)
     searches = {row: searches_of(row, size) for row in at.rows + at.beside}
     answers = {row: _by_seed(found, results) for row, found in searches.items()}
-    comparisons = [*(_numbers(at.rows, answers) if size != "smoke" else ()), *_spreads(at.rows, answers)]
+    comparisons = [*(_truth if size == "smoke" else _numbers)(at.rows, answers), *_spreads(at.rows, answers)]
     comparisons += [*table.claims(answers, size), *_passive(at.rows, searches, answers, results)]
     return Outcome(
         tuple(comparisons),
@@ -136,6 +136,14 @@ def _numbers(rows: tuple[Row, ...], answers: Answers) -> Iterator[Comparison]:
         yield compare_mean(f"n by {row.name}", values, row.n, tolerance=TOLERANCE, unit="latents", spread=(row.sd, 10))
 
 
+def _truth(rows: tuple[Row, ...], answers: Answers) -> Iterator[Comparison]:
+    """Of the stand-ins, the flat square needs as many latents as it has factors: two."""
+    for row in rows:
+        if row.world == "symsol" and row.method in ("fondue", "bs_fondue") and _strength(row) == 1.0:
+            values = {seed: float(found.n) for seed, found in answers[row].items()}
+            yield compare_mean(f"n by {row.name}: Synth-Lin has 2 factors", values, 2.0, tolerance=1.0, unit="latents")
+
+
 def _spreads(rows: tuple[Row, ...], answers: Answers) -> Iterator[Comparison]:
     for method in dict.fromkeys(row.method for row in rows):
         mine = [row for row in rows if row.method == method and len(answers[row]) > 2]
@@ -163,7 +171,7 @@ def _passive(
     ]
     told = [count for count in counts if count is not None]
     what = "share of answers whose model has no passive latent (Theorem 8.3.3)"
-    yield compare_share(what, told.count(0), len(told), 1.0)
+    yield compare_share(what, told.count(0), len(told), 1.0, tolerance=0.1)
 
 
 def _line(row: Row, ended: Mapping[int, Fondue]) -> dict[str, Any]:

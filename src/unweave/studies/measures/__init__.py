@@ -2,7 +2,9 @@
 
 from unweave.studies.measures.accuracy_by_type import AccuracyByType
 from unweave.studies.measures.by_type import ByType
+from unweave.studies.measures.classifier import ClassifierSimilarity
 from unweave.studies.measures.codes import Codes
+from unweave.studies.measures.decoder import DecoderGeometry
 from unweave.studies.measures.downstream import DownstreamAccuracy
 from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.measures.fondue import FondueReading
@@ -10,18 +12,26 @@ from unweave.studies.measures.intrinsic import IntrinsicDimensions
 from unweave.studies.measures.measure import Measure
 from unweave.studies.measures.passive import PassiveCorrelations
 from unweave.studies.measures.polarised import Polarised
+from unweave.studies.measures.principal import PrincipalDirections
+from unweave.studies.measures.regime import RegimeCourse
 from unweave.studies.measures.scores import Scores
+from unweave.studies.measures.untrained import UntrainedDecoder
 
 MEASURES: dict[str, type[Measure]] = {
     "accuracy_by_type": AccuracyByType,
     "by_type": ByType,
+    "classifier": ClassifierSimilarity,
     "codes": Codes,
+    "decoder": DecoderGeometry,
     "downstream": DownstreamAccuracy,
     "elbow": ElbowPoint,
     "fondue": FondueReading,
     "intrinsic": IntrinsicDimensions,
     "passive": PassiveCorrelations,
     "polarised": Polarised,
+    "principal": PrincipalDirections,
+    "regime": RegimeCourse,
     "scores": Scores,
+    "untrained": UntrainedDecoder,
 }
 """One line a measure; its file stands in this folder."""

@@ -22,9 +22,13 @@ class ClassifierSimilarity(Measure):
     name: ClassVar[str] = "classifier"
     n_samples: int = 5_000
     steps: int = 30_000
+    objective: str = ""
+    """Only runs of this objective are held against a classifier, the others pass with nothing."""
 
     def __call__(self, run: Run) -> Mapping[str, Any]:
         experiment = run.experiment
+        if self.objective and experiment.objective.name != self.objective:
+            return {}
         rate = getattr(experiment.optimiser, "learning_rate", 1e-4)
         lesson = Lesson(self.steps, experiment.batch_size, float(rate), experiment.seed, experiment.init)
         model = train_classifier(experiment.network, run.data, lesson, run.device)

@@ -1,7 +1,7 @@
 // Scales, ticks and the frame that every chart stands in.
 
 import { s } from "../lib/dom.js";
-import { number } from "../lib/format.js";
+import { tick } from "../lib/format.js";
 
 /** A scale from values to pixels; `log` needs positive values. */
 export function scale([low, high], [from, to], log = false) {
@@ -65,13 +65,14 @@ export function range(values, { zero = false, room = 0.04 } = {}) {
 export function frame({ width = 520, height = 300, left = 52, right = 14, top = 12, bottom = 40, x, y, xName = "",
   yName = "", xTicks, yTicks, label = "" }) {
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "chart" });
+  svg.style.maxWidth = `${Math.round(1.2 * width)}px`;
   for (const value of yTicks ?? (y ? ticks(y, height < 200 ? 3 : 5) : [])) {
     const at = y(value);
     svg.append(s("line", { class: "grid", x1: left, x2: width - right, y1: at, y2: at }),
-      s("text", { class: "tick", x: left - 7, y: at + 4, "text-anchor": "end" }, number(value)));
+      s("text", { class: "tick", x: left - 7, y: at + 4, "text-anchor": "end" }, tick(value)));
   }
   for (const value of xTicks ?? (x ? ticks(x, Math.max(3, Math.floor(width / 110))) : [])) {
-    svg.append(s("text", { class: "tick", x: x(value), y: height - bottom + 17, "text-anchor": "middle" }, number(value)));
+    svg.append(s("text", { class: "tick", x: x(value), y: height - bottom + 17, "text-anchor": "middle" }, tick(value)));
   }
   svg.append(s("line", { class: "axis", x1: left, x2: width - right, y1: height - bottom, y2: height - bottom }));
   if (xName) svg.append(s("text", { class: "name", x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }, xName));

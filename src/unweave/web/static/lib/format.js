@@ -14,6 +14,9 @@ export function number(value, digits = 3) {
   return text.replace("-", "−");
 }
 
+/** No digit more than needed, for an axis. */
+export const tick = (value) => (Math.abs(value) >= 10000 ? number(value) : String(Number(value.toPrecision(5))).replace("-", "−"));
+
 export const percent = (share) => (share < 0.01 ? "less than 1 %" : `${Math.round(100 * share)} %`);
 
 const WORDS = {

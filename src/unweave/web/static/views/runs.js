@@ -101,7 +101,7 @@ class Table {
   }
 
   #grid() {
-    return `38px minmax(190px, 1.6fr) 104px ${this.shown.map((name) => (numeric(name) ? "minmax(72px, .6fr)" : "minmax(96px, .8fr)")).join(" ")} 132px`;
+    return `38px minmax(200px, 1fr) 104px ${this.shown.map((name) => (numeric(name) ? "82px" : "112px")).join(" ")} 124px`;
   }
 
   #row(place, at) {

@@ -3,7 +3,7 @@
 import { decodeMany } from "../lib/api.js";
 import { h, s, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
-import { number } from "../lib/format.js";
+import { number, tick } from "../lib/format.js";
 import { change, mosaic } from "../lib/pictures.js";
 
 const STEPS = 11;
@@ -49,7 +49,7 @@ export function stripSheet(pictures, latents, { steps = STEPS, title = (one) => 
       s("image", { x: left, y, width: steps * cell, height: cell, href: strip.toDataURL(), preserveAspectRatio: "none", "image-rendering": "pixelated" }));
   });
   for (let step = 0; step < steps; step += Math.max(1, Math.floor(steps / 4))) {
-    svg.append(s("text", { class: "tick", x: left + (step + 0.5) * cell, y: height - 6, "text-anchor": "middle" }, number(-WIDTH + (2 * WIDTH * step) / (steps - 1))));
+    svg.append(s("text", { class: "tick", x: left + (step + 0.5) * cell, y: height - 6, "text-anchor": "middle" }, tick(-WIDTH + (2 * WIDTH * step) / (steps - 1))));
   }
   return svg;
 }

@@ -1,0 +1,1 @@
+"""What a representation is worth to a learner."""

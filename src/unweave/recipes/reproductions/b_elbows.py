@@ -1,0 +1,192 @@
+"""Figures 8.5 to 8.8 and 8.12: does a search stop where loss and accuracy stop improving? (Bonheme, 2023, ch. 8)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from unweave.algorithms.elbow import elbow
+from unweave.models.objectives import AE, DIPVAEII, BetaVAE, Objective
+from unweave.plots.curves import line_bands
+from unweave.recipes.reproductions import b_published as published
+from unweave.recipes.reproductions.b_results import THESIS, Measured, check_size, essence, measured, notes
+from unweave.recipes.reproductions.b_rows import EXTENTS, Row, base_of, searches_of
+from unweave.recipes.reproductions.b_search import outcomes, search_study
+from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
+from unweave.studies.measures.elbow import ElbowPoint
+from unweave.studies.results import Results
+from unweave.studies.study import Study
+from unweave.studies.verdicts import Comparison, compare_difference
+from unweave.train.experiment import Experiment
+
+SIZES = (3, 6, 8, 10, 12, 18, 24, 32)
+MORE = {"celeba": (42, 52, 62, 100, 150, 200)}
+FEW = (1, 2, 3, 4, 6, 8)
+"""Numbers of latents: of the source (Table D.1), and at smoke."""
+
+STEPS = {"smoke": 1_000, "small": 60_000, "paper": 300_000}
+N_SEEDS = {"smoke": 5, "small": 5, "paper": 5}
+BRIEF = 0.9
+"""Share of the improvement that counts as nearly all of it."""
+NEAR = 4.0
+"""Latents between a search and an elbow that still count as consistent; the source finds 4 too many on SymSol."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One curve and the searches whose answers are marked in it."""
+
+    rows: tuple[Row, ...]
+    objective: Objective | None = None
+    """Of the curve's models, where it is not that of the searches: deterministic autoencoders."""
+
+    @property
+    def name(self) -> str:
+        return f"{(self.objective or self.rows[0].objective).name} on {self.rows[0].world}"
+
+    def curve(self, size: str) -> tuple[Experiment, ...]:
+        """The models of the curve: every number of latents, five seeds."""
+        row = self.rows[0]
+        base = replace(base_of(row, size), steps=STEPS[size])
+        if self.objective is not None:
+            base = replace(base, objective=self.objective)
+        return tuple(
+            replace(base, latents=n, seed=seed) for n in sizes(row.world, size) for seed in range(N_SEEDS[size])
+        )
+
+
+def sizes(world: str, size: str) -> tuple[int, ...]:
+    """Numbers of latents of a curve."""
+    return FEW if size == "smoke" else (*SIZES, *MORE.get(world, ()))
+
+
+def panels_at(panels: Sequence[Panel], size: str) -> tuple[Panel, ...]:
+    """The panels whose worlds a size covers, two at smoke; at least one."""
+    check_size(size)
+    worlds = EXTENTS[size].worlds[:2] if size == "smoke" else EXTENTS[size].worlds
+    kept = tuple(panel for panel in panels if panel.rows[0].world in worlds)
+    return kept or tuple(panels[:1])
+
+
+def point_measure(size: str) -> ElbowPoint:
+    """Loss, and accuracy where factors are classes."""
+    every = tuple(sorted({n for world in ("dsprites", "celeba") for n in sizes(world, size)}))
+    return ElbowPoint(EXTENTS[size].n_samples, accuracy=size != "smoke", sizes=every, steps=STEPS[size])
+
+
+def study_of(name: str, panels: Sequence[Panel], size: str) -> Study:
+    """Every curve and every search of a figure."""
+    chosen = panels_at(panels, size)
+    searches = [search for panel in chosen for row in panel.rows for search in searches_of(row, size)]
+    study = search_study(f"{name}-{size}", searches)
+    curves = tuple(experiment for panel in chosen for experiment in panel.curve(size))
+    return replace(study, experiments=study.experiments + curves, measures=(*study.measures, point_measure(size)))
+
+
+def judge(panels: Sequence[Panel], results: Results, size: str) -> Outcome:
+    """Each curve with the answers in it, and how much of the improvement they reach."""
+    comparisons: list[Comparison] = []
+    figures: dict[str, Any] = {}
+    table = []
+    for panel in panels_at(panels, size):
+        answers = {row.method: _answers(row, results, size) for row in panel.rows}
+        points = _points(panel, results, size)
+        marks = {method: fmean(ns.values()) for method, ns in answers.items() if ns}
+        for name, curve in _curves(points).items():
+            told = f"{panel.name}, {name}"
+            figures[told] = line_bands({name: curve}, "latents", name, panel.name, marks=marks, even=False)
+            comparisons += [*_claims(told, curve, points, name, answers[panel.rows[0].method])]
+            table.append({"curve": told, "elbow": _elbow(curve)} | {f"n by {key}": one for key, one in marks.items()})
+    return Outcome(tuple(comparisons), figures, {"Elbows and answers": table}, notes(size, *_words(size)))
+
+
+def _claims(
+    told: str, curve: Mapping[float, Sequence[float]], points: Sequence[Measured], name: str, answers: Mapping[int, int]
+) -> Iterator[Comparison]:
+    reached, nearly, bends = {}, {}, {}
+    for seed, n in answers.items():
+        own = {row.experiment.latents: row.found[name] for row in points if row.seed == seed and name in row.found}
+        if len(own) < 3:
+            continue
+        at, heights = np.array(sorted(own), dtype=float), np.array([own[one] for one in sorted(own)])
+        ends = heights[0], heights[-1]
+        reached[seed] = (
+            float((np.interp(n, at, heights) - ends[0]) / (ends[1] - ends[0])) if ends[0] != ends[1] else 1.0
+        )
+        nearly[seed] = BRIEF
+        bends[seed] = float(elbow(sorted(own), heights.tolist()).size)
+    what = f"{told}: share of the improvement at FONDUE's n, less {BRIEF:g}"
+    yield compare_difference(what, reached, nearly, 1)
+    ours = {seed: float(answers[seed]) for seed in bends}
+    yield compare_difference(f"{told}: FONDUE's n less the elbow", ours, bends, 0, tolerance=NEAR)
+
+
+def _answers(row: Row, results: Results, size: str) -> dict[int, int]:
+    searches = searches_of(row, size)
+    ended = zip(searches, outcomes(searches, results))
+    return {search.base.seed: found.n for search, found in ended if found is not None}
+
+
+def _points(panel: Panel, results: Results, size: str) -> list[Measured]:
+    asked = {essence(experiment.resolve()) for experiment in panel.curve(size)}
+    found = measured(results, point_measure(size))
+    return [row for row in found if row.found and essence(row.experiment) in asked]
+
+
+def _curves(points: Sequence[Measured]) -> dict[str, dict[float, list[float]]]:
+    curves: dict[str, dict[float, list[float]]] = {}
+    for row in points:
+        for name, value in row.found.items():
+            curves.setdefault(name, {}).setdefault(float(row.experiment.latents), []).append(value)
+    return curves
+
+
+def _elbow(curve: Mapping[float, Sequence[float]]) -> str:
+    at = sorted(curve)
+    found = elbow([int(one) for one in at], [fmean(curve[one]) for one in at])
+    return str(found.size) if found.found else "no clear elbow"
+
+
+def _words(size: str) -> Iterator[str]:
+    yield (
+        f"Curves: {N_SEEDS[size]} seeds, {STEPS[size]:,} steps (published: 5 and 300,000). The elbow is where a curve"
+        f" lies farthest from its chord; within {NEAR:g} latents of it counts as consistent, since sizes are coarse."
+    )
+    if size == "smoke":
+        yield "Factors of the stand-ins are continuous, so that there is no accuracy of classes to draw."
+
+
+PLAIN = tuple(Panel((one, other)) for one, other in zip(published.FONDUE_ROWS, published.IB_ROWS))
+DETERMINISTIC = tuple(replace(panel, objective=AE()) for panel in PLAIN)
+OTHERS = tuple(
+    Panel((row,))
+    for row in (*published.TABLE_8_2, *published.TABLE_8_3)
+    if (row.world, row.objective) in (("symsol", BetaVAE(4.0)), ("dsprites", DIPVAEII(0.5)))
+)
+CONNECTED = tuple(
+    Panel((one, other)) for one, other in zip(published.TABLE_8_7[:3], published.TABLE_8_7[3:], strict=True)
+)
+BY_DIMENSION = tuple(
+    Panel((one, other)) for one, other in zip(published.TABLE_8_8[:3], published.TABLE_8_8[3:], strict=True)
+)
+
+FIGURES = {
+    "8.5": ("Elbow curves of VAEs", PLAIN),
+    "8.6": ("Elbow curves of deterministic autoencoders", DETERMINISTIC),
+    "8.7": ("Elbow curves of other objectives", OTHERS),
+    "8.8": ("Elbow curves of fully connected VAEs", CONNECTED),
+    "8.12": ("Elbow curves and FONDUE_IDE", BY_DIMENSION),
+}
+
+
+def _reproduction(number: str) -> Reproduction:
+    title, panels = FIGURES[number]
+    name = f"b-fig-{number}"
+    study = partial(study_of, name, panels)
+    return Reproduction(name, title, f"{THESIS}, Figure {number}", study, partial(judge, panels))
+
+
+REPRODUCED = {f"b-fig-{number}": _reproduction(number) for number in FIGURES}

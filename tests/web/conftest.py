@@ -1,0 +1,54 @@
+"""A small store with everything a store can hold: finished, unfinished and failed runs, points, a search, a study."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from unweave.cli import main
+from unweave.train.folder import RunFolder
+
+SMALL = ["--batch-size", "8", "--plan.threads", "1", "--plan.device", "cpu", "--quiet", "--history-every", "2"]
+CONV = ["--network.channels", "4,8", "--network.kernels", "4,4", "--network.hidden", "16", "--latents", "4"]
+MLP = ["--network", "mlp", "--network.encoder-widths", "4", "--network.decoder-widths", "4", "--latents", "3"]
+LEARN = ["--optimiser.learning-rate", "5e-3", "--steps", "40"]
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store, made once; do not change it."""
+    place = tmp_path_factory.mktemp("explorer") / "runs"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNWEAVE_DATA", str(tmp_path_factory.getbasetemp() / "data"))
+        for name, options in {"one": [], "two": ["--seed", "1"], "ae": ["--objective", "ae"]}.items():
+            assert main(["train", "micro", *SMALL, *CONV, *LEARN, *options, "--folder", str(place / name)]) == 0
+        flat = ["--likelihood", "squared_error", "--steps", "3", "--folder", str(place / "flat")]
+        assert main(["train", "synth_lin", *SMALL, *MLP, *flat]) == 0
+        search = ["--network.channels", "4,4", "--network.kernels", "4,4", "--network.hidden", "8", "--steps", "3"]
+        search += ["--batch-size", "8", "--plan.threads", "1", "--examples", "60", "--most", "3", "--quiet"]
+        assert main(["dimension", "micro", *search, "--start", "2", "--folder", str(place / "dimension-micro")]) == 0
+        scored = ["--samples", "150", "--seeds", "2", "--metrics", "mig,dci", "--interventions", "table"]
+        assert main(["evaluate", str(place / "one"), *scored, "--no-pictures", "--quiet"]) == 0
+    _begun(place, "unfinished")
+    RunFolder(_begun(place, "failed").path).write_json("failure.json", {"step": 7, "term": "kl", "value": "nan"})
+    studies = place / ".unweave" / "studies"
+    studies.mkdir(parents=True)
+    comparison = {"what": "MIG", "column": "scores.mean.mig", "published": 0.3, "ours": 0.1, "verdict": "differs"}
+    record = {"name": "pair", "title": "Two seeds", "experiments": ["one", "two"], "comparisons": [comparison]}
+    (studies / "pair.json").write_text(json.dumps(record))
+    (studies / "pair.progress.json").write_text("{}")
+    return place
+
+
+@pytest.fixture
+def store(made: Path, tmp_path: Path) -> Path:
+    """A copy of the store, to damage."""
+    return Path(shutil.copytree(made, tmp_path / "runs"))
+
+
+def _begun(place: Path, name: str) -> RunFolder:
+    folder = RunFolder(place / name)
+    config = json.loads((place / "one" / "config.json").read_text())
+    folder.write_json("config.json", config | {"seed": 9})
+    return folder

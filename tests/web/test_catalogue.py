@@ -1,0 +1,146 @@
+"""The table of runs: read once, then only what changed."""
+
+import fcntl
+import json
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unweave.studies.store import Store
+from unweave.train.folder import RunFolder
+from unweave.web.catalogue import Catalogue, Changes, read_row
+from unweave.web.columns import pack, packed
+from unweave.web.shelf import Shelf
+
+
+def test_rows_agree_with_the_table_of_studies(store: Path) -> None:
+    catalogue = Catalogue(Shelf(store))
+    catalogue.refresh()
+    rows = catalogue.rows()
+    table = {row["id"]: row for row in Store(store).table().to_dicts()}
+    assert set(rows) == set(table) == {"ae", "failed", "flat", "one", "two", "unfinished"}
+    for name, row in rows.items():
+        for key in ("state", "seed", "latents", "world.name", "objective.name", "objective.beta", "scores.mean.mig"):
+            known = table[name].get(key)
+            assert row.get(key) == (pytest.approx(known, rel=1e-4) if isinstance(known, float) else known), key
+    assert rows["one"]["latents.active"] + rows["one"]["latents.mixed"] + rows["one"]["latents.passive"] == 4
+
+
+def test_a_warm_start_gives_the_same_rows(store: Path) -> None:
+    cold = Catalogue(Shelf(store))
+    cold.refresh()
+    Store(store).table()
+    assert (store / ".unweave" / "index.parquet").exists()
+    before = (store / ".unweave" / "index.parquet").stat().st_mtime_ns
+    (store / "one" / "config.json").chmod(0o000)  # the index is enough, the folder is not opened
+    warm = Catalogue(Shelf(store))
+    warm.refresh()
+    for name in ("one", "two", "flat"):
+        for key, value in warm.rows()[name].items():
+            assert cold.rows()[name].get(key) == (pytest.approx(value) if isinstance(value, float) else value), key
+    assert (store / ".unweave" / "index.parquet").stat().st_mtime_ns == before
+
+
+def test_only_changes_are_sent(store: Path) -> None:
+    catalogue = Catalogue(Shelf(store))
+    assert not catalogue.since(0).complete
+    catalogue.refresh()
+    first = catalogue.since(0)
+    assert first.whole
+    assert first.complete
+    catalogue.refresh()
+    nothing = catalogue.since(first.version)
+    assert (nothing.whole, nothing.rows, nothing.gone, nothing.version) == (False, {}, [], first.version)
+    RunFolder(store / "two").write_json("scores.json", {"mean": {"scores": {"mig": {"value": 0.25}}}})
+    shutil.rmtree(store / "ae")
+    catalogue.refresh()
+    news = catalogue.since(first.version)
+    assert list(news.rows) == ["two"]
+    assert news.rows["two"]["scores.mean.mig"] == 0.25
+    assert news.gone == ["ae"]
+    assert catalogue.since(first.version - 10**6).whole  # a version of an earlier server
+    assert catalogue.since(news.version + 1).whole
+
+
+def test_a_running_run_says_so(store: Path) -> None:
+    catalogue = Catalogue(Shelf(store))
+    with (store / "unfinished" / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        catalogue.refresh()
+        assert catalogue.rows()["unfinished"]["state"] == "running"
+    catalogue.refresh()
+    assert catalogue.rows()["unfinished"]["state"] == "unfinished"
+
+
+def test_damaged_folders_are_rows_too(store: Path) -> None:
+    (store / "one" / "config.json").write_text("{torn")
+    (store / "two" / "config.json").write_text("[]")
+    (store / "ae" / "SHA256SUMS").write_bytes(b"\xff\xfe nonsense")
+    (store / "flat" / "SHA256SUMS").unlink()
+    (store / "empty").mkdir()
+    states = {name: read_row(store / name) for name in ("one", "two", "ae", "flat", "empty")}
+    assert states["one"]["state"] == states["two"]["state"] == "damaged"
+    assert states["ae"]["state"] == states["flat"]["state"] == "unfinished"
+    assert states["empty"] is None
+    Catalogue(Shelf(store)).refresh()
+
+
+def test_the_watching_thread_sees_new_runs_and_ends(store: Path) -> None:
+    catalogue = Catalogue(Shelf(store))
+    catalogue.start(packed)
+    try:
+        _until(lambda: catalogue.complete)
+        shutil.copytree(store / "one", store / "three")
+        _until(lambda: "three" in catalogue.rows())
+    finally:
+        catalogue.stop()
+    assert catalogue._thread is not None
+    assert not catalogue._thread.is_alive()
+
+
+def _until(true, seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_columns_hold_what_rows_held() -> None:
+    rows = {
+        "a": {"id": "a", "state": "done", "x": 1, "same": 3, "word": "p", "flag": True},
+        "b": {"id": "b", "state": "failed", "x": None, "same": 3, "word": None, "flag": False},
+    }
+    table = pack(Changes(7, True, rows, [], 2, True))
+    assert table.shared == {"same": 3}
+    found = {column.name: column for column in table.columns}
+    assert found["x"].values == [1, None]
+    assert (found["word"].words, found["word"].values) == (["p"], [0, -1])
+    assert [found["flag"].words[place] for place in found["flag"].values] == ["yes", "no"]
+    assert table.columns[0].name == "id"
+    part = pack(Changes(8, False, rows, ["c"], 2, True))
+    assert part.shared == {}
+    assert part.gone == ["c"]
+
+
+def test_twenty_thousand_runs_travel_light() -> None:
+    draw = np.random.default_rng(0)
+    rows = {
+        f"micro-beta_vae-{n:012x}": {
+            "id": f"micro-beta_vae-{n:012x}",
+            "state": "done",
+            "objective.name": "beta_vae",
+            "seed": n % 50,
+            **{f"scores.mean.metric_{m}": round(float(draw.random()), 5) for m in range(12)},
+            **{f"setting_{m}": m for m in range(40)},
+        }
+        for n in range(20_000)
+    }
+    began = time.process_time()
+    content = packed(Changes(1, True, rows, [], len(rows), True))
+    assert time.process_time() - began < 5.0  # typically 0.5; checked shapes and a shared machine make it slower
+    assert len(content) < 6 * 2**20
+    assert len(json.loads(content)["columns"]) == 20
+    assert set(json.loads(content)["shared"]) == {f"setting_{m}" for m in range(40)}
