@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 PLACES = {
     "api": ("load", "world", "worlds"),
-    "": ("train",),
+    "": ("evaluate", "train"),
     "evaluate.measure": ("Yardstick", "measure"),
     "evaluate.scorer": ("Scorer",),
     "train.experiment": ("Experiment", "Plan"),

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
+import unweave as uw
 from unweave.cli import main
 from unweave.data.micro import Micro
 from unweave.metrics.polarised.traces import traces
@@ -21,7 +22,7 @@ from unweave.train.experiment import Experiment, Plan
 from unweave.train.loop import Interrupted, Manner
 from unweave.train.run import Run
 
-MODEL = "--network.channels 4,4 --network.kernels 4,4 --network.hidden 8 --batch-size 8 --steps 3"
+MODEL = "--network conv --network.channels 4,4 --network.kernels 4,4 --network.hidden 8 --batch-size 8 --steps 3"
 MANNER = "--plan.threads 1 --plan.device cpu --examples 120 --most 6 --quiet"
 SMALL = f"dimension micro {MODEL} {MANNER}".split()
 TINY = Experiment(Micro(), BetaVAE(4.0), Conv((4, 4), (4, 4), 8), batch_size=8, plan=Plan("cpu", 1))
@@ -79,7 +80,7 @@ def test_every_method(method, capsys):
     found = answered(capsys, "--method", method)
     assert found["method"] == method
     assert 0 <= found["answer"] <= 6
-    assert found["threshold"] == {"bs_fondue": 0.5, "fondue_ide": 1.0}.get(method, -0.01)
+    assert found["threshold"] == {"bs_fondue": 1.0, "fondue_ide": 1.0}.get(method, -0.01)
     expected = [row["difference"] <= found["threshold"] + 1e-9 for row in found["path"]]
     assert [row["passes"] for row in found["path"]] == expected
     assert all(np.isfinite(row["difference"]) for row in found["path"])
@@ -87,7 +88,7 @@ def test_every_method(method, capsys):
 
 def test_over_beta(capsys):
     found = answered(capsys, "--over", "beta", "--latents", "3", "--threshold", "100", "--resolution", "2")
-    assert found["start"] == 6.0  # the demo's 8 is out of bounds
+    assert found["start"] == 6.0  # micro's own 12 is out of bounds
     assert (found["answer"], found["limited"]) == (6.0, True)
     assert [row["beta"] for row in found["path"]] == [6.0]
 
@@ -164,6 +165,29 @@ def test_steps_bounds_and_start():
     assert bounds(DimensionSearch(method="ib"), (1, 64, 64)) == (1, 200)
     assert bounds(DimensionSearch(over="beta", resolution=0.25, least=1.0, most=10.0), (1, 64, 64)) == (4, 40)
     assert 2 < intrinsic_dimension(data, 2048, 0) < 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_three_factors_of_the_micro_world_are_found_from_two_starts(seed, tmp_path):
+    """All seeds from 0 to 9 and four starts: benchmarks/dimension_micro.py."""
+    for start in (1.0, 5.0):
+        found = uw.dimension("micro", tmp_path, quiet=True, start=start, seed=seed)
+        assert found.answer == 3
+        assert found.fondue is not None
+        assert found.fondue.threshold == 1.0  # as published
+        assert min(abs(row["difference"] - 1.0) for row in found.rows) > 0.05
+    assert found.n_trained < len(found.rows)  # some models were there from the first start
+
+
+def test_a_search_in_a_notebook(tmp_path):
+    settings = {"network": Conv((4, 4), (4, 4), 8), "batch_size": 8, "plan": Plan("cpu", 1)}
+    told = {"steps": 3, "examples": 60, "most": 3.0, "start": 1.0, "threshold": 100.0}
+    found = uw.dimension("micro", tmp_path, quiet=True, **settings, **told)
+    assert (found.answer, found.start, found.steps) == (3, 1, 3)
+    assert found.search.method == "fondue"
+    with pytest.raises(ValueError, match="Did you mean network"):
+        uw.dimension("micro", tmp_path, networkk="mlp")
 
 
 def test_bad_input(capsys):

@@ -11,7 +11,7 @@ import pytest
 
 import unweave as uw
 from unweave.cli import main
-from unweave.evaluate.rows import ROWS
+from unweave.metrics import METRICS
 from unweave.train.notebook import train
 
 FAST = "mig,modularity,irs,sap_score,ds,mcc,gaussian_total_correlation,mutual_info_score,effective_rank"
@@ -50,7 +50,7 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str], command: str =
 
 def test_every_metric_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = answer([saved(tmp_path), "--metrics", "all", "--seeds", "0", *QUICK], capsys)
-    assert {name.partition(".")[0] for name in found["scores"]} | set(found["left_out"]) == set(ROWS)
+    assert {name.partition(".")[0] for name in found["scores"]} | set(found["left_out"]) == set(METRICS)
     assert found["scores"]["mig"]["value"] == uw.measure(**table(), metrics="mig", seeds=0)["mig"].value
     assert found["parts"]["dci"]["backend"] == "fast"
     assert np.shape(found["parts"]["dci"]["importance"]) == (3, 2)

@@ -55,6 +55,16 @@ def test_scores_are_those_of_its_codes(run: Run) -> None:
     assert len(plain["mean"]["parts"]["mig"]["per_factor"]) == 3
 
 
+def test_the_package_is_the_function(run: Run) -> None:
+    import unweave as uw
+    import unweave.evaluate.evaluation  # binds the subpackage to unweave, whatever was there
+
+    found = uw.evaluate(run.path, metrics="mig", seeds=0)
+    assert found.scores["mean"]["mig"].value == evaluate(run, metrics="mig", seeds=0).scores["mean"]["mig"].value
+    assert uw.evaluate.evaluation.evaluate is evaluate
+    assert "evaluate" in dir(uw)
+
+
 def test_each_plan_is_encoded_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded = []
 

@@ -10,7 +10,7 @@ import torch
 from scipy.stats import t
 
 from unweave.evaluate.measure import Yardstick, measure
-from unweave.evaluate.rows import ROWS, find_rows
+from unweave.evaluate.rows import find_rows
 from unweave.evaluate.scores import Number
 from unweave.metrics import METRICS, dci, information, irs, mig, sap, udr
 
@@ -32,8 +32,8 @@ def table(n_samples: int = 240, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def test_every_row_is_measured_or_says_why_not() -> None:
     codes, factors = table()
     found = measure(codes, factors, metrics="all", seeds=0, options=QUICK)
-    assert set(found.parts) | set(found.left_out) == set(ROWS)
-    assert set(found.left_out) == {"udr"}
+    assert set(found.parts) | set(found.left_out) == set(METRICS)
+    assert set(found.left_out) == {"traces", "udr"}
     assert "several models" in found.left_out["udr"]
     assert found["mig"].value == mig(codes, factors).score
     assert found["irs"].value == irs(codes, factors).score
@@ -44,17 +44,16 @@ def test_every_row_is_measured_or_says_why_not() -> None:
 
 
 def test_rows_of_the_table_all_take_part() -> None:
-    assert set(METRICS) < set(ROWS)
-    assert find_rows() == list(METRICS.values())
-    assert find_rows("all") == find_rows(["all"]) == list(ROWS.values())
-    assert find_rows(["SAP", "beta-vae"]) == [ROWS["sap_score"], ROWS["beta_vae_sklearn"]]
+    assert find_rows() == [row for row in METRICS.values() if row.kind != "downstream"]
+    assert find_rows("all") == find_rows(["all"]) == list(METRICS.values())
+    assert find_rows(["SAP", "beta-vae"]) == [METRICS["sap_score"], METRICS["beta_vae_sklearn"]]
     with pytest.raises(ValueError, match=r"unknown metric 'miig'. Did you mean mig"):
         find_rows("miig")
 
 
 def test_without_factors_only_what_needs_none() -> None:
     found = measure(table()[0], seeds=2)
-    assert {ROWS[name.partition(".")[0]].kind for name in found.numbers} == {"unsupervised"}
+    assert {METRICS[name.partition(".")[0]].kind for name in found.numbers} == {"unsupervised"}
     assert "none are given" in found.left_out["mig"]
 
 
@@ -117,6 +116,20 @@ def test_a_fleet_is_its_members() -> None:
         np.testing.assert_allclose(found[name].draws, np.stack([one.draws for one in alone], -1), rtol=1e-12)
     np.testing.assert_allclose(found["udr"].value, udr(models).score)
     assert json.dumps(found.to_plain(), allow_nan=False)
+
+
+def test_a_fleet_is_measured_by_every_row_in_one_call() -> None:
+    codes, factors = table(120)
+    models = torch.tensor(np.stack([codes, codes[:, ::-1] ** 3, codes + 0.1]))
+    variance = torch.full_like(models, 0.1)
+    options = QUICK | {"dci": {"n_rounds": 5}}
+    found = measure(models, factors, variance=variance, metrics="all", seeds=0, options=options)
+    assert found.left_out == {}
+    assert set(found.parts) == set(METRICS)
+    assert all(number.value.shape == (3,) for number in found.numbers.values())
+    alone = measure(models[1], factors, variance=variance[1], metrics="all", seeds=0, options=options)
+    for name, number in alone.numbers.items():
+        assert found[name].value[1] == pytest.approx(number.value, abs=1e-12)
 
 
 def test_variance_makes_the_informative_latents_of_udr() -> None:

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from unweave.evaluate.rows import ROWS
 from unweave.evaluate.view import options_of
-from unweave.metrics import PAPERS, Metric
+from unweave.metrics import METRICS, PAPERS, Metric
 
 DOCS = Path(__file__).parents[2] / "docs" / "metrics"
 
 
-@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize("row", METRICS.values(), ids=METRICS)
 def test_every_metric_has_a_page_and_a_picture(row: Metric) -> None:
     text = (DOCS / f"{row.name}.md").read_text(encoding="utf-8")
     for heading in ("```", "**Protocol.**", "**Rewards.**", "**Misses.**", "## Known defects", "## Paper"):
@@ -38,8 +37,8 @@ MENDED = {
 def test_both_behaviours_are_explained_and_exist(name: str) -> None:
     option = MENDED[name]
     assert option in (DOCS / f"{name}.md").read_text(encoding="utf-8")
-    assert option.partition("=")[0] in options_of(ROWS[name])
+    assert option.partition("=")[0] in options_of(METRICS[name])
 
 
 def test_no_page_is_left_over() -> None:
-    assert {path.stem for path in DOCS.glob("*.md")} - {"index"} == set(ROWS)
+    assert {path.stem for path in DOCS.glob("*.md")} - {"index"} == set(METRICS)

@@ -8,6 +8,7 @@ import torch
 from tiny_studies import CONV, DENSE, Raises, tiny
 
 import unweave as uw
+from unweave.data import WORLDS
 from unweave.studies.measures import Polarised
 from unweave.studies.pack import Pack, measuring, pack, pack_from, pack_to
 from unweave.studies.perform import perform
@@ -74,10 +75,4 @@ def test_a_poisoned_experiment_is_named_before_anything_is_trained() -> None:
     with pytest.raises(Poisoned, match="number 1 of 1"):
         plan([tiny(0, network=uw.Conv((2,) * 9, (2,) * 9, 4))])
     with pytest.raises(Poisoned, match="not on this machine"):
-        plan([uw.Experiment(uw.world("mpi3d_toy").world if hasattr(uw.world("mpi3d_toy"), "world") else absent())])
-
-
-def absent() -> object:
-    from unweave.data import WORLDS
-
-    return WORLDS["shapes3d"]()
+        plan([uw.Experiment(WORLDS["shapes3d"]())])

@@ -94,8 +94,9 @@ def test_what_was_measured_is_not_measured_again(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize(
     "damage",
-    ["edit model.safetensors", "delete model.safetensors", "edit history.parquet", "delete measures", "edit config.json",
-     "delete environment.json", "delete SHA256SUMS", "edit SHA256SUMS", "edit measures", "delete all"],
+    ["edit model.safetensors", "delete model.safetensors", "edit history.parquet", "delete measures",
+     "edit config.json", "delete environment.json", "delete SHA256SUMS",
+     "edit SHA256SUMS", "edit measures", "delete all"],
 )  # fmt: skip
 def test_a_damaged_folder_is_stated_and_repaired(
     tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]

@@ -247,11 +247,11 @@ def test_small_groups_are_filled_up_with_doubles() -> None:
 
 
 def _after(steps: int) -> Callable[[], bool]:
-    """Stops before this step; the loop asks twice a step."""
+    """Stops before this step; the loop asks once a step."""
     asked = [0]
 
     def stop() -> bool:
         asked[0] += 1
-        return asked[0] > 2 * steps
+        return asked[0] > steps
 
     return stop

@@ -142,5 +142,5 @@ def test_twenty_thousand_runs_travel_light() -> None:
     content = packed(Changes(1, True, rows, [], len(rows), True))
     assert time.process_time() - began < 5.0  # typically 0.5; checked shapes and a shared machine make it slower
     assert len(content) < 6 * 2**20
-    assert len(json.loads(content)["columns"]) == 20
+    assert len(json.loads(content)["columns"]) == 4 + 12
     assert set(json.loads(content)["shared"]) == {f"setting_{m}" for m in range(40)}

@@ -13,10 +13,10 @@ from unweave.cli.options import add_component, add_fields, collect, parse
 from unweave.cli.train import stopping
 from unweave.config import from_plain
 from unweave.data import World
-from unweave.recipes import demo
+from unweave.recipes import dimension_micro
 from unweave.recipes.dimension import Dimension, dimension, write_dimension
 from unweave.recipes.dimension_models import Prepare
-from unweave.recipes.dimension_search import MICRO, DimensionSearch
+from unweave.recipes.dimension_search import DimensionSearch
 from unweave.train.experiment import TABLES, Experiment, experiment_from, experiment_to
 from unweave.train.loop import Manner
 from unweave.train.progress import progress
@@ -29,8 +29,7 @@ EXAMPLES = """examples:
   unweave dimension dsprites --over beta --latents 5 --start 4
 
 Every model that is tried is a run of its own: the same command again goes on where it stopped, and another method,
-start or threshold asks the models that are there. micro takes the model and the steps of `unweave demo`, and a
-threshold of 0.5."""
+start or threshold asks the models that are there. micro takes a small model of its own, unless told otherwise."""
 
 SEARCHED = ("steps",)
 """Settings of an experiment that the search itself decides."""
@@ -58,22 +57,17 @@ def run(argv: Sequence[str]) -> None:
 
 
 def _base(config: str | None, world: str | None) -> dict[str, Any]:
-    """Another run's settings where they are asked for; for the micro-world the demo's, under which it is learned."""
+    """Another run's settings where they are asked for; for the micro-world those under which it is quickly learned."""
     if config:
         return dict(json.loads(Path(config).read_text()))
-    return dict(experiment_to(demo.experiment())) if world == "micro" else {}
+    return dict(experiment_to(dimension_micro.experiment())) if world == "micro" else {}
 
 
 def _search(given: dict[str, Any], world: str | None) -> dict[str, Any]:
     told = collect(given, DimensionSearch, {}, {})
-    if world != "micro" or given["config"]:
+    if world != "micro" or given["config"] or {"epochs", "least_steps"} & set(told):
         return told
-    known = dict(MICRO)
-    if {"epochs", "least_steps"} & set(told):
-        del known["steps"]
-    if told.get("method", "fondue") not in ("fondue", "bs_fondue") or told.get("over", "latents") != "latents":
-        del known["threshold"]
-    return known | told
+    return {"steps": dimension_micro.STEPS} | told
 
 
 def _watched(quiet: bool, save_every: float) -> Prepare:

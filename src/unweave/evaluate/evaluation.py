@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -46,7 +47,7 @@ class Evaluation:
 
 
 def evaluate(
-    run: Run,
+    run: Run | Path | str,
     *,
     metrics: str | Sequence[str] | None = None,
     n_samples: int = N_TRAIN + N_TEST,
@@ -59,7 +60,7 @@ def evaluate(
     factor_bins: int | None = None,
     watch: Watch | None = None,
 ) -> Evaluation:
-    """Encode once per sampling plan and measure mean and sampled codes.
+    """Encode a run, or the run in a folder, once per sampling plan, and measure mean and sampled codes.
 
     The sample are ``n_samples`` examples without repetition: the protocol's 10,000 to fit on and 5,000 to test on, or
     all there are. BetaVAE and FactorVAE ask for some three million images with one factor held fixed, more than any
@@ -70,7 +71,7 @@ def evaluate(
         raise ValueError(f"interventions must be world or table, not {interventions!r}")
     if unknown := set(representations) - {"mean", "sampled"}:
         raise ValueError(f"representations are mean and sampled, not {', '.join(sorted(unknown))}")
-    rows = find_rows(metrics)
+    rows, run = find_rows(metrics), run if isinstance(run, Run) else Run(run)
     sample = encode(run, run.rows(n_samples, seed), seed=seed, watch=_named(watch, "encoding the sample"))
     world = None
     if interventions == "world" and any("pairs" in row.needs.split() for row in rows) and _is_larger(run, sample):

@@ -43,11 +43,6 @@ class DimensionSearch:
     elbow: tuple[int, ...] = field(default=(), metadata={"help": "numbers of latents at which to draw elbow curves"})
 
 
-MICRO = {"steps": 1800, "threshold": 0.5}
-"""For the micro-world with the demo's model: on seed 0 three active latents read 0.06 together and a passive one 0.95.
-So 0.5 stands between, where the published 1 would stand on the edge."""
-
-
 def check_search(base: Experiment, search: DimensionSearch) -> None:
     """One sentence for whatever cannot be searched."""
     objective = base.objective

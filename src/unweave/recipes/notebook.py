@@ -6,6 +6,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unweave.config import from_plain
 from unweave.data import WORLDS, World
 from unweave.evaluate.diagnosis import diagnose as diagnose_codes
@@ -14,12 +16,14 @@ from unweave.evaluate.points import Points, points_of_file, points_of_run, point
 from unweave.evaluate.similarity import Similarity, compare_runs
 from unweave.metrics.dimension.intrinsic import Intrinsic
 from unweave.metrics.dimension.intrinsic import intrinsic as intrinsic_of
+from unweave.metrics.estimators.arrays import as_codes
 from unweave.recipes import dimension_micro
 from unweave.recipes.diagnose import Diagnosed, diagnose_file, diagnose_run
 from unweave.recipes.dimension import Dimension
 from unweave.recipes.dimension import dimension as search_dimension
 from unweave.recipes.dimension_models import Prepare
 from unweave.recipes.dimension_search import DimensionSearch
+from unweave.shapes import Tensor
 from unweave.train.experiment import TABLES, experiment_from, experiment_to
 from unweave.train.loop import Manner
 from unweave.train.progress import progress
@@ -89,7 +93,8 @@ def _points(what: Any) -> list[Points]:
             return [points_of_file(what)]
         named: World = from_plain(World, {"name": str(what)}, TABLES, "world")
         return [points_of_world(named)]
-    return [Points("points", what)]
+    table = what if isinstance(what, Tensor) else np.asarray(what)
+    return [Points("points", as_codes(table.reshape(len(table), -1) if table.ndim > 2 else table, "points"))]
 
 
 def _is_folder(what: Any) -> bool:

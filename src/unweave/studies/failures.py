@@ -6,14 +6,16 @@ import traceback
 from typing import Any
 
 from unweave.studies.measures.measure import Measure
+from unweave.train.experiment import Experiment, experiment_to
 from unweave.train.folder import RunFolder
 
 FAILURE, LOG, OF_MEASURES = "failure.json", "log.txt", "failures/"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-def record(folder: RunFolder, error: BaseException) -> None:
+def record(folder: RunFolder, experiment: Experiment, error: BaseException) -> None:
     """Keep why a run failed, and the traceback. A failure that training itself has written stays as it is."""
+    _claim(folder, experiment)
     folder.write(LOG, "".join(traceback.format_exception(error)))
     if not folder.has(FAILURE):
         folder.write_json(FAILURE, {"kind": _kind(error), "reason": _reason(error)})
@@ -24,9 +26,9 @@ def record_of_measure(folder: RunFolder, measure: Measure, error: BaseException)
     _write_of_measure(folder, measure, {"kind": _kind(error), "reason": _reason(error)}, error)
 
 
-def record_crash(folder: RunFolder, missing: list[Measure], status: int, log: str) -> None:
+def record_crash(folder: RunFolder, experiment: Experiment, missing: list[Measure], died: str, log: str) -> None:
     """Keep that the worker's process died, again and again, while it trained this run or took its measures."""
-    died = _died(status)
+    _claim(folder, experiment)
     reason = {"kind": "crash", "reason": f"the process that worked on it {died}; the end of its log is in {LOG}"}
     folder.write(LOG, log or "the process left no words\n")
     if not folder.has("model.safetensors"):
@@ -59,6 +61,20 @@ def is_full(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in FULL
 
 
+def how_it_died(status: int) -> str:
+    """Words for the exit status of a process; negative ones are signals."""
+    if status >= 0:
+        return f"ended with status {status}"
+    name = signal.Signals(-status).name
+    return f"was killed by {name}" + (", perhaps for want of memory" if -status == signal.SIGKILL else "")
+
+
+def _claim(folder: RunFolder, experiment: Experiment) -> None:
+    """A run that failed before it began is still a run, with a config."""
+    if not folder.has("config.json"):
+        folder.write_json("config.json", experiment_to(experiment))
+
+
 def _write_of_measure(
     folder: RunFolder, measure: Measure, what: dict[str, str], error: BaseException | None = None
 ) -> None:
@@ -75,10 +91,3 @@ def _kind(error: BaseException) -> str:
 def _reason(error: BaseException) -> str:
     first = (str(error).splitlines() or [""])[0]
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
-
-
-def _died(status: int) -> str:
-    if status >= 0:
-        return f"ended with status {status}"
-    name = signal.Signals(-status).name
-    return f"was killed by {name}" + (", perhaps for want of memory" if -status == signal.SIGKILL else "")

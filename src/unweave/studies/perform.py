@@ -11,7 +11,7 @@ import torch
 from unweave.config import fingerprint
 from unweave.data.world import Data, World
 from unweave.studies.claims import Holder
-from unweave.studies.failures import file_of, is_full, record, record_of_measure
+from unweave.studies.failures import file_of, is_full, record, record_crash, record_of_measure
 from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack
 from unweave.studies.store import Store
@@ -55,7 +55,7 @@ def settled(folder: RunFolder, pack: Pack) -> bool:
     sums = folder.sums()
     if "model.safetensors" not in sums or not (folder.path / "model.safetensors").exists():
         return "failure.json" in sums or not pack.trains
-    return not _missing(folder, pack.measures)
+    return not missing_measures(folder, pack.measures)
 
 
 def take(measures: Sequence[Measure], run_id: str, store: Store) -> None:
@@ -64,7 +64,7 @@ def take(measures: Sequence[Measure], run_id: str, store: Store) -> None:
     if not folder.has("model.safetensors"):
         return
     run = None
-    for measure in _missing(folder, measures):
+    for measure in missing_measures(folder, measures):
         try:
             if run is None:
                 run = store.run(run_id)
@@ -85,6 +85,16 @@ def held(world: World) -> Data:
             _HELD.pop(next(iter(_HELD)))
         _HELD[key] = world.load()
     return _HELD[key]
+
+
+def give_up(pack: Pack, root: Path, died: str, log: str) -> bool:
+    """A pack of one run, over which processes died again and again: its failure is kept. Says whether more is to do."""
+    store, experiment = Store(root), pack.experiments[0]
+    folder = store.folder(experiment.id)
+    missing = missing_measures(folder, pack.measures)
+    record_crash(folder, experiment, missing, died, log)
+    # a run that is trained goes on with its next measure
+    return folder.has("model.safetensors") and len(missing) > 1
 
 
 def _perform(pack: Pack, store: Store, how: Manner) -> None:
@@ -114,7 +124,7 @@ def _train(experiments: Sequence[Experiment], store: Store, how: Manner) -> None
             for experiment in todo:
                 _train([experiment], store, how)
             return
-        record(store.folder(todo[0].id), error)
+        record(store.folder(todo[0].id), todo[0], error)
     seconds = (time.monotonic() - begin) / len(todo)
     for experiment in todo:
         folder = store.folder(experiment.id)
@@ -136,7 +146,8 @@ def _sail(experiments: Sequence[Experiment], store: Store, how: Manner) -> None:
     train_fleet(experiments, store.root, data=data, how=how, size=size)
 
 
-def _missing(folder: RunFolder, measures: Sequence[Measure]) -> list[Measure]:
+def missing_measures(folder: RunFolder, measures: Sequence[Measure]) -> list[Measure]:
+    """Measures that were neither taken of a run nor have failed."""
     sums = folder.sums()
     return [measure for measure in measures if measure.file not in sums and file_of(measure) not in sums]
 

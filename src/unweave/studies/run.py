@@ -16,7 +16,7 @@ from unweave.studies.record import Progress, record_of, write_record
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.train.experiment import Experiment
+from unweave.train.experiment import Experiment, usable_cores
 from unweave.train.folder import DamagedFile, RunFolder
 from unweave.train.loop import Manner
 
@@ -90,7 +90,9 @@ def _round(
     n_done[0] = len(asked) - len(todo)
     tell(n_done[0], len(asked))
     if todo:
-        execute(pack(todo, measures, workers=execute.workers, begun=_begun(store)), store.root, how, ended)
+        execute(
+            pack(todo, measures, workers=execute.workers or usable_cores(), begun=_begun(store)), store.root, how, ended
+        )
     if on_gpu and study.measures and (todo := left(study.measures)):
         n_done[0] = len(asked) - len(todo)
         execute(measuring(todo, study.measures), store.root, how, ended)

@@ -141,9 +141,10 @@ def _train(voyage: Voyage, data: Data) -> None:
     for step in range(begin, first.n_updates):
         if step in kept:
             _snapshot(voyage, fleet, data.shape, step)
-        if how.stop() or saving.due():
+        stopping = how.stop()
+        if stopping or saving.due():
             saving.save(fleet, history, step)
-        if how.stop():
+        if stopping:
             raise Interrupted(f"stopped before step {step}; the same command goes on from {voyage.home.path}")
         recorded = step % first.history_every == 0 or step == first.n_updates - 1
         stepper(step, record=recorded)

@@ -74,10 +74,11 @@ def _train(run: RunFolder, experiment: Experiment, data: Data, how: "Manner") ->
     for step, batch in enumerate(batches(experiment, data, resumed.step, n_steps), resumed.step):
         if step in experiment.snapshots:
             _snapshot(run, learner, step)
-        if how.stop() or time.monotonic() - saved >= how.save_every:
+        stopping = how.stop()  # asked once: an answer that changes in between would end without a checkpoint
+        if stopping or time.monotonic() - saved >= how.save_every:
             save_checkpoint(run, learner, history, step)
             saved = time.monotonic()
-        if how.stop():
+        if stopping:
             raise Interrupted(f"stopped before step {step}; go on with: unweave resume {run.path}")
         terms, code = update(learner, batch, step)
         recorded = step % experiment.history_every == 0 or step == n_steps - 1

@@ -172,11 +172,10 @@ def read_row(path: Path, locked: bool = False) -> Row | None:
         return None
     names = _complete(path)
     row: Row = {"id": path.name, "state": _state(names, locked), "step": _step(names), "modified": _modified(path)}
-    try:
-        config = json.loads(content)
-        row |= {key: _cell(value) for key, value in flatten(config)}
-    except (ValueError, AttributeError):
+    config = _object(content)
+    if not config:
         return row | {"state": "damaged"}
+    row |= {key: _cell(value) for key, value in flatten(config)}
     row["updates"] = row.get("steps")
     for name in names:
         row |= _measured(path, name)
@@ -187,14 +186,23 @@ def _measured(path: Path, name: str) -> Row:
     """Columns from one file of measures or scores; a damaged one adds none."""
     if name != "scores.json" and not (name.startswith("measures/") and name.endswith(".json")):
         return {}
+    found = _object(read_inside(path / name) or b"{}")
     try:
-        found = json.loads(read_inside(path / name) or b"{}")
         if name == "scores.json":
             return dict(_scores(found))
-        measure = name.removeprefix("measures/").rpartition("-")[0]
-        return {key: _cell(value) for key, value in flatten(found, measure)}
-    except (ValueError, AttributeError, TypeError, KeyError):
+    except (AttributeError, TypeError):
         return {}
+    measure = name.removeprefix("measures/").rpartition("-")[0]
+    return {key: _cell(value) for key, value in flatten(found, measure)}
+
+
+def _object(content: bytes) -> dict[str, Any]:
+    """A JSON object; empty where it is damaged, or something else."""
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _scores(found: dict[str, Any]) -> Iterable[tuple[str, Any]]:

@@ -62,6 +62,28 @@ class Refused(Exception):
         self.status, self.words = status, words
 
 
+class Body:
+    """What a request sends, up to a limit, whatever length it announced."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive, self._seen, self.too_large = receive, 0, False
+
+    def check(self, headers: dict[str, list[str]]) -> None:
+        """Refuse a length that is too large or no number, before anything is read."""
+        announced = headers.get("content-length", ["0"])[0]
+        if not announced.isdigit() or int(announced) > LARGEST_BODY:
+            raise Refused(413, f"a request may have {LARGEST_BODY // 2**20} MB at most")
+
+    async def receive(self) -> Message:
+        """The next piece."""
+        message = await self._receive()
+        self._seen += len(message.get("body", b""))
+        if self._seen > LARGEST_BODY:
+            self.too_large = True
+            raise Refused(413, f"a request may have {LARGEST_BODY // 2**20} MB at most")
+        return message
+
+
 class Guard:
     """The application behind a door: everything refused, limited and marked in one place."""
 
@@ -74,15 +96,17 @@ class Guard:
             return
         if scope["type"] != "http":
             return  # no websockets here
-        marked = _marked(send)
+        body = Body(receive)
+        marked = _marked(send, body)
         try:
             headers = _headers(scope)
             self._check(scope, headers)
+            body.check(headers)
             if (moved := self._entering(scope)) is not None:
                 await _redirect(marked, *moved)
                 return
             self._check_token(scope, headers)
-            await self.app(scope, _limited(receive, headers), marked)
+            await self.app(scope, body.receive, marked)
         except Refused as refused:
             await _answer(marked, refused.status, refused.words)
 
@@ -168,26 +192,11 @@ def _cookies(headers: dict[str, list[str]]) -> list[str]:
     return [jar[COOKIE].value] if COOKIE in jar else []
 
 
-def _limited(receive: Receive, headers: dict[str, list[str]]) -> Receive:
-    announced = headers.get("content-length", ["0"])[0]
-    if not announced.isdigit() or int(announced) > LARGEST_BODY:
-        raise Refused(413, f"a request may have {LARGEST_BODY // 2**20} MB at most")
-    seen = 0
-
-    async def receive_less() -> Message:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > LARGEST_BODY:
-            raise Refused(413, f"a request may have {LARGEST_BODY // 2**20} MB at most")
-        return message
-
-    return receive_less
-
-
-def _marked(send: Send) -> Send:
+def _marked(send: Send, body: Body) -> Send:
     async def send_marked(message: Message) -> None:
         if message["type"] == "http.response.start":
+            # frameworks answer 400 for a body that could not be read to its end
+            message = {**message, "status": 413} if body.too_large else message
             own = {name for name, _ in message.get("headers", [])}
             added = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in own]
             message = {**message, "headers": [*message.get("headers", []), *added]}

@@ -129,9 +129,12 @@ def read_inside(path: Path) -> bytes | None:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except (OSError, ValueError):
         return None
+    known = os.fstat(handle)
+    if not stat.S_ISREG(known.st_mode) or known.st_size > LARGEST_TEXT:
+        os.close(handle)
+        return None
     with os.fdopen(handle, "rb") as file:
-        known = os.fstat(handle)
-        return file.read() if stat.S_ISREG(known.st_mode) and known.st_size <= LARGEST_TEXT else None
+        return file.read()
 
 
 def locked_files() -> set[int]:

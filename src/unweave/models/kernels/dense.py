@@ -94,14 +94,17 @@ def dense_update(layer: Affine, gradient: Tensor, x: Tensor, state: AdamStack, p
     n_models, n_batch = x.shape[:2]
     rows, columns = (min(64, max(16, triton.next_power_of_2(size))) for size in (layer.n_outputs, layer.n_inputs))
     tiles = triton.cdiv(layer.n_outputs, rows), triton.cdiv(layer.n_inputs, columns)
+    moments = (
+        state.parameters, state.first, state.second, state.rounded, state.rates, state.root, state.good,
+        state.parameters.stride(0), state.beta1, state.beta2, 1.0 - state.beta1, 1.0 - state.beta2, state.epsilon,
+        gradient.stride(0), gradient.stride(1), layer.n_outputs, n_batch,
+    )  # fmt: skip
     _update[(n_models * tiles[0] * tiles[1],)](
-        gradient, x, state.parameters, state.first, state.second, state.rounded, state.rates, state.root, state.good,
-        state.parameters.stride(0), gradient.stride(0), x.stride(0), state.beta1, state.beta2,
-        1.0 - state.beta1, 1.0 - state.beta2, state.epsilon,
-        gradient.stride(1), x.stride(1), layer.n_outputs, layer.n_inputs, n_batch, layer.weight_at, layer.bias_at,
+        gradient, x, *moments, x.stride(0), x.stride(1), layer.n_inputs, layer.weight_at,
         tiles[0] * tiles[1], tiles[1], rows, columns, min(64, triton.next_power_of_2(n_batch)), product,
         num_warps=4, num_stages=2,
     )  # fmt: skip
+    _update_bias[(n_models * tiles[0],)](gradient, *moments, layer.bias_at, tiles[0], rows, 32, num_warps=4)
 
 
 def _launch(
@@ -173,18 +176,22 @@ def _matmul(
 
 @triton.jit
 def _update(
-    gradient, x, parameters, first, second, rounded, rates, root, good, row_of_model, gradient_model, x_model,
-    beta1, beta2, rest1, rest2, epsilon,
-    GRADIENT_ROW: tl.constexpr, X_ROW: tl.constexpr, N_OUTPUTS: tl.constexpr, N_INPUTS: tl.constexpr,
-    N_BATCH: tl.constexpr, WEIGHT_AT: tl.constexpr, BIAS_AT: tl.constexpr, TILES: tl.constexpr, ACROSS: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr, PRODUCT: tl.constexpr,
+    gradient, x, parameters, first, second, rounded, rates, root, good, row_of_model,
+    beta1, beta2, rest1, rest2, epsilon, gradient_model, GRADIENT_ROW: tl.constexpr, N_OUTPUTS: tl.constexpr,
+    N_BATCH: tl.constexpr, x_model, X_ROW: tl.constexpr, N_INPUTS: tl.constexpr, WEIGHT_AT: tl.constexpr,
+    TILES: tl.constexpr, ACROSS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr,
+    PRODUCT: tl.constexpr,
 ):  # fmt: skip
     tile = tl.program_id(0) % TILES
     model = (tl.program_id(0) // TILES).to(tl.int64)
     row = tile // ACROSS * ROWS + tl.arange(0, ROWS)
     column = tile % ACROSS * COLUMNS + tl.arange(0, COLUMNS)
-    total = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
-    summed = tl.zeros((ROWS,), dtype=tl.float32)
+    place = model * row_of_model + WEIGHT_AT + row[:, None] * N_INPUTS + column[None, :]
+    ok = (tl.load(good + model) != 0) & (row < N_OUTPUTS)[:, None] & (column < N_INPUTS)[None, :]
+    # asked for first: these bytes are the cost, and they arrive while the product is made
+    m, v = tl.load(first + place, mask=ok, other=0.0), tl.load(second + place, mask=ok, other=0.0)
+    old = tl.load(parameters + place, mask=ok, other=0.0)
+    slope = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
     for begin in range(0, N_BATCH, INNER):
         k = begin + tl.arange(0, INNER)
         left = tl.load(
@@ -195,17 +202,33 @@ def _update(
             x + model * x_model + k[:, None] * X_ROW + column[None, :],
             mask=(k < N_BATCH)[:, None] & (column < N_INPUTS)[None, :], other=0.0,
         )  # fmt: skip
-        total = tl.dot(left, right, total, input_precision=PRODUCT)
-        summed += tl.sum(left.to(tl.float32), axis=1)
-    alive = tl.load(good + model) != 0
-    rate, scale = tl.load(rates + model), tl.load(root)
-    place = model * row_of_model + WEIGHT_AT + row[:, None] * N_INPUTS + column[None, :]
-    ok = alive & (row < N_OUTPUTS)[:, None] & (column < N_INPUTS)[None, :]
+        slope = tl.dot(left, right, slope, input_precision=PRODUCT)
+    m = beta1 * m + rest1 * slope
+    v = beta2 * v + rest2 * slope * slope
+    moved = old - tl.load(rates + model) * m / (tl.sqrt(v) / tl.load(root) + epsilon)
+    tl.store(first + place, m, mask=ok)
+    tl.store(second + place, v, mask=ok)
+    tl.store(parameters + place, moved, mask=ok)
+    if rounded is not None:
+        tl.store(rounded + place, moved.to(rounded.dtype.element_ty), mask=ok)
+
+
+@triton.jit
+def _update_bias(
+    gradient, parameters, first, second, rounded, rates, root, good, row_of_model,
+    beta1, beta2, rest1, rest2, epsilon, gradient_model, GRADIENT_ROW: tl.constexpr, N_OUTPUTS: tl.constexpr,
+    N_BATCH: tl.constexpr, BIAS_AT: tl.constexpr, TILES: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    model = (tl.program_id(0) // TILES).to(tl.int64)
+    column = tl.program_id(0) % TILES * COLUMNS + tl.arange(0, COLUMNS)
+    total = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
+    for begin in range(0, N_BATCH, ROWS):
+        k = begin + tl.arange(0, ROWS)
+        inside = (k < N_BATCH)[:, None] & (column < N_OUTPUTS)[None, :]
+        places = gradient + model * gradient_model + k[:, None] * GRADIENT_ROW + column[None, :]
+        total += tl.load(places, mask=inside, other=0.0).to(tl.float32)
+    ok = (tl.load(good + model) != 0) & (column < N_OUTPUTS)
     adam_at(
-        parameters, first, second, rounded, place, total, ok, rate, scale, beta1, beta2, rest1, rest2, epsilon
-    )  # fmt: skip
-    place = model * row_of_model + BIAS_AT + row
-    ok = alive & (row < N_OUTPUTS) & (tile % ACROSS == 0)
-    adam_at(
-        parameters, first, second, rounded, place, summed, ok, rate, scale, beta1, beta2, rest1, rest2, epsilon
+        parameters, first, second, rounded, model * row_of_model + BIAS_AT + column, tl.sum(total, axis=0), ok,
+        tl.load(rates + model), tl.load(root), beta1, beta2, rest1, rest2, epsilon,
     )  # fmt: skip

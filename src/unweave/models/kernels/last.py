@@ -21,8 +21,8 @@ PROGRAMS = 528
 TUNED = {
     "loss": Tiles(128, 0, 4, 1),
     "last": Tiles(256, 0, 4, 2),
-    "loss in colour": Tiles(64, 0, 4, 1),
-    "last in colour": Tiles(64, 0, 4, 1),
+    "loss in colour": Tiles(128, 0, 4, 2),
+    "last in colour": Tiles(128, 0, 4, 1),
 }
 """For bf16 on an H200 (benchmarks/tune.py)."""
 

@@ -18,7 +18,13 @@ from unweave.recipes.reproductions.k_4 import K_4
 from unweave.recipes.reproductions.k_5 import K_5
 from unweave.recipes.reproductions.k_theorem_1 import K_THEOREM_1
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
+from unweave.recipes.reproductions.z_fig_3_4 import Z_FIG_3_4
+from unweave.recipes.reproductions.z_fig_3_6 import Z_FIG_3_6
+from unweave.recipes.reproductions.z_fig_3_7 import Z_FIG_3_7
+from unweave.recipes.reproductions.z_table_3_2 import Z_TABLE_3_2
+from unweave.recipes.reproductions.z_table_3_3 import Z_TABLE_3_3
 from unweave.recipes.reproductions.z_table_3_4 import Z_TABLE_3_4
+from unweave.recipes.reproductions.z_theorem_2 import Z_THEOREM_2
 
 REPRODUCTIONS: dict[str, Reproduction] = {
     "b-fig-6.2": b_types.REPRODUCED["b-fig-6.2"],
@@ -67,7 +73,13 @@ REPRODUCTIONS: dict[str, Reproduction] = {
     "k-4": K_4,
     "k-5": K_5,
     "k-theorem-1": K_THEOREM_1,
+    "z-table-3.2": Z_TABLE_3_2,
+    "z-table-3.3": Z_TABLE_3_3,
+    "z-fig-3.4": Z_FIG_3_4,
     "z-table-3.4": Z_TABLE_3_4,
+    "z-fig-3.6": Z_FIG_3_6,
+    "z-fig-3.7": Z_FIG_3_7,
+    "z-theorem-2": Z_THEOREM_2,
 }
 """One line a reproduction; its file stands in this folder."""
 

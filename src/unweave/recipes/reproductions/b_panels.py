@@ -52,6 +52,7 @@ def panel_study(name: str, panels: Sequence[Panel], measures: Sequence[Measure],
 
 def n_samples(size: str) -> int:
     """Examples that codes are measured on: 10,000 as published, where the world has so many."""
+    check_size(size)
     return min(10_000, EXTENTS[size].n_samples)
 
 

@@ -59,6 +59,7 @@ class Extent:
     """Which of the six strengths."""
     n_seeds: int
     steps: int
+    batch_size: int
     network: Network
     latents: int
     learning_rate: float
@@ -79,9 +80,9 @@ METRICS = {
 """The six scores of the published study, by their columns."""
 
 EXTENTS = {
-    "smoke": Extent((0, 3, 5), 3, 600, MLP((64,), (64,)), 6, 2e-3, (64, 3), 2048),
-    "small": Extent((0, 1, 3, 5), 4, 30_000, Conv(), 10, 5e-4, (1000, 6), 15_000),
-    "paper": Extent((0, 1, 2, 3, 4, 5), 50, 300_000, ConvStudy(), 10, 1e-4, (1000, 6), 15_000),
+    "smoke": Extent((0, 3, 5), 3, 400, 32, MLP((64,), (64,)), 6, 3e-3, (64, 3), 2048),
+    "small": Extent((0, 1, 3, 5), 4, 30_000, 64, Conv(), 10, 5e-4, (1000, 6), 15_000),
+    "paper": Extent((0, 1, 2, 3, 4, 5), 50, 300_000, 64, ConvStudy(), 10, 1e-4, (1000, 6), 15_000),
 }
 
 
@@ -162,6 +163,7 @@ def _experiment(world: World, objective: Objective, extent: Extent, seed: int) -
         optimiser=Adam(extent.learning_rate),
         latents=extent.latents,
         steps=extent.steps,
+        batch_size=extent.batch_size,
         seed=seed,
         history_every=max(50, extent.steps // 60),
         # one thread: the number of threads is part of a run's identity, and models go side by side

@@ -68,17 +68,17 @@ SETTINGS = {
 """Z, Table 3.1."""
 
 
-def experiment(world: str, objective: Objective, seed: int, **changes: Any) -> Experiment:
+def experiment(setting: str, objective: Objective, seed: int, **changes: Any) -> Experiment:
     """One model as published, but for ``changes``."""
-    setting = SETTINGS[world]
+    row = SETTINGS[setting]
     published = Experiment(
-        world=setting.world,
+        world=row.world,
         objective=objective,
-        network=setting.network,
-        likelihood=setting.likelihood,
-        optimiser=setting.optimiser,
-        latents=setting.latents,
-        steps=setting.steps(),
+        network=row.network,
+        likelihood=row.likelihood,
+        optimiser=row.optimiser,
+        latents=row.latents,
+        steps=row.steps(),
         batch_size=BATCH,
         seed=seed,
         order="epochs",

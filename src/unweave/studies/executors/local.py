@@ -14,9 +14,9 @@ from pathlib import Path
 import torch
 
 from unweave.studies.execute import Ended, Executor
-from unweave.studies.failures import file_of, record_crash
+from unweave.studies.failures import how_it_died
 from unweave.studies.pack import Pack, pack_to
-from unweave.studies.store import Store
+from unweave.studies.perform import give_up
 from unweave.train.experiment import usable_cores
 from unweave.train.loop import Interrupted, Manner
 
@@ -105,12 +105,7 @@ class _Shift:
             if len(pack.experiments) > 1:
                 self.waiting += [replace(pack, experiments=(experiment,)) for experiment in pack.experiments]
                 return
-        folder = Store(self.root).folder(pack.experiments[0].id)
-        sums = folder.sums()
-        missing = [m for m in pack.measures if m.file not in sums and file_of(m) not in sums]
-        record_crash(folder, missing, status, log)
-        # a run that is trained goes on with its next measure
-        again = folder.has("model.safetensors") and len(missing) > 1
+        again = give_up(pack, self.root, how_it_died(status), log)
         with self.lock:
             self.attempts.pop(id(pack), None)
             self.at_work += 1

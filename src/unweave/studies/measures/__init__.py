@@ -6,6 +6,7 @@ from unweave.studies.measures.classifier import ClassifierSimilarity
 from unweave.studies.measures.codes import Codes
 from unweave.studies.measures.decoder import DecoderGeometry
 from unweave.studies.measures.downstream import DownstreamAccuracy
+from unweave.studies.measures.eigenfaces import Eigenfaces
 from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.measures.intrinsic import IntrinsicDimensions
@@ -24,6 +25,7 @@ MEASURES: dict[str, type[Measure]] = {
     "codes": Codes,
     "decoder": DecoderGeometry,
     "downstream": DownstreamAccuracy,
+    "eigenfaces": Eigenfaces,
     "elbow": ElbowPoint,
     "fondue": FondueReading,
     "intrinsic": IntrinsicDimensions,

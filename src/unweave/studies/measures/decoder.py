@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
-
 from unweave.data.world import Data
 from unweave.evaluate.decoder import losses
 from unweave.evaluate.encode import Encoded

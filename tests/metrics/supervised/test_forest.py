@@ -1,0 +1,53 @@
+"""Trees grown side by side against scikit-learn's regression trees, one by one."""
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeRegressor
+
+from unweave.metrics.supervised import forest as module
+from unweave.metrics.supervised.forest import Forest, Splits, descend
+
+
+def grown(
+    n_trees: int, n_samples: int = 300, n_bins: int = 12
+) -> tuple[np.ndarray, np.ndarray, list[Splits], np.ndarray]:
+    rng = np.random.default_rng(n_trees)
+    binned = rng.integers(0, n_bins, (3, n_samples)).astype(np.int16)
+    residual = rng.normal(size=(n_samples, n_trees)).astype(np.float32) + 0.2 * binned[[0]].T
+    levels, leaf = Forest(binned, n_bins).grow(residual, np.array([2, 0, 1]))
+    return binned, residual, levels, leaf
+
+
+@pytest.mark.parametrize("n_trees", [1, 4, 20])
+@pytest.mark.parametrize("few", [True, False])
+def test_splits_gains_and_sums_are_those_of_single_trees(
+    n_trees: int, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # with and without two counts in one number
+    monkeypatch.setattr(module, "PACKED", module.PACKED if few else 1)
+    binned, residual, levels, leaf = grown(n_trees)
+    for tree in range(n_trees):
+        column = residual[:, tree].astype(np.float64)
+        model = DecisionTreeRegressor(max_depth=3).fit(binned.T, column)
+        means = model.predict(binned.T)
+        np.testing.assert_allclose([column[leaf[tree] == place].mean() for place in leaf[tree]], means, atol=1e-4)
+        gain = sum(float(splits.gain[:, tree].sum()) for splits in levels)
+        wanted = ((column - column.mean()) ** 2).sum() - ((column - means) ** 2).sum()
+        assert gain == pytest.approx(wanted, rel=1e-3)
+        both = levels[-1].sums[:, :, tree].T.ravel()
+        np.testing.assert_allclose(both, [column[leaf[tree] == place].sum() for place in range(8)], atol=1e-2)
+
+
+def test_samples_descend_as_they_were_sorted_while_growing() -> None:
+    binned, _, levels, leaf = grown(4)
+    again = np.zeros_like(leaf)
+    for splits in levels:
+        again = descend(again, splits, binned)
+    np.testing.assert_array_equal(again, leaf)
+
+
+def test_nothing_to_gain_keeps_samples_together_in_sums() -> None:
+    binned = np.zeros((2, 10), np.int16)
+    levels, leaf = Forest(binned, 3).grow(np.ones((10, 1), np.float32), np.arange(2))
+    assert all(float(splits.gain.sum()) == pytest.approx(0.0, abs=1e-5) for splits in levels)
+    assert len(np.unique(leaf)) == 1

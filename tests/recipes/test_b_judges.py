@@ -1,0 +1,212 @@
+"""Judgements on results that were written by hand: right ones agree, wrong ones differ, nothing is trained."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unweave.recipes.reproductions import REPRODUCTIONS, b_dependence, b_panels, b_published, b_tables, b_types
+from unweave.recipes.reproductions.b_results import essence
+from unweave.recipes.reproductions.b_rows import searches_of
+from unweave.recipes.reproductions.b_search import replay
+from unweave.studies.measures.by_type import ByType
+from unweave.studies.results import Results
+from unweave.studies.store import Store
+from unweave.studies.study import SIZES, Study
+from unweave.train.experiment import experiment_to
+
+B = [name for name in REPRODUCTIONS if name.startswith("b-")]
+
+EXPECTED = [
+    *(f"b-fig-6.{n}" for n in range(2, 12)),
+    "b-fig-B",
+    *(f"b-fig-7.{n}" for n in range(1, 11)),
+    "b-fig-C",
+    *(f"b-fig-8.{n}" for n in range(4, 13)),
+    *(f"b-table-8.{n}" for n in range(1, 9)),
+    "b-table-D.5",
+]
+
+
+def written(root: Path, payloads) -> Results:
+    """A store of runs that have nothing but a config and measures."""
+    store = Store(root)
+    experiments = []
+    for experiment, measure, found in payloads:
+        resolved = experiment.resolve()
+        folder = store.folder(resolved.id)
+        folder.write_json("config.json", experiment_to(resolved))
+        folder.write_json(measure.file, found)
+        if resolved not in experiments:
+            experiments.append(resolved)
+    return Results(Study("by hand", ()), store, tuple(experiments))
+
+
+def test_every_id_of_the_list_is_there():
+    assert sorted(B) == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize("name", B)
+def test_every_size_can_be_planned_without_its_data(name):
+    one = REPRODUCTIONS[name]
+    assert one.id == name
+    number = name.removeprefix("b-fig-").removeprefix("b-table-")
+    assert "Bonheme (2023)" in one.source
+    assert re.search(rf"(Figure|Table|Appendix) {re.escape(number)}$", one.source)
+    for size in SIZES:
+        study = one.study(size)
+        ids = [experiment.resolve().id for experiment in study.experiments]
+        assert len(ids) == 0 or len(set(ids)) > 0
+    with pytest.raises(ValueError, match=r"unknown size 'tiny'.*smoke"):
+        one.study("tiny")
+
+
+def test_the_published_numbers_are_those_of_the_catalogue():
+    fondue = {row.world: (row.n, row.sd) for row in b_published.FONDUE_ROWS}
+    assert fondue == {"dsprites": (10.9, 0.7), "symsol": (19.1, 0.7), "celeba": (32.6, 0.7)}
+    dense = {row.world: row.n for row in b_published.TABLE_8_7 if row.method == "fondue"}
+    assert dense == {"dsprites": 5.2, "symsol": 7.6, "celeba": 22.0}
+    by_beta = {row.objective.beta: row.n for row in b_published.TABLE_8_2 if row.world == "dsprites"}
+    assert by_beta == {0.5: 13.6, 2.0: 7.4, 4.0: 6.3}
+    dip = {row.objective.off_diagonal: row.n for row in b_published.TABLE_8_3 if row.world == "dsprites"}
+    assert dip == {0.5: 10.2, 1.0: 9.5, 2.0: 7.9, 4.0: 8.1}
+    # the last line of Table 8.6 is the mean over its starts
+    assert np.mean([row.n for row in b_published.TABLE_8_6]) == pytest.approx(10.9, abs=0.05)
+
+
+def readings(table, size, truth):
+    """Payloads of every model that searches for a known answer would train: it passes up to truth(row, seed)."""
+    at = table.at(size)
+    for row in at.rows + at.beside:
+        for search in searches_of(row, size):
+            right, known = truth(row, search.base.seed), {}
+            while isinstance(n := replay(search, known), int):
+                passes = n <= right
+                first = (-1.0 if search.measure.criterion == "ib" else 0.1) if passes else 9.0
+                found = {"first": first, "second": 0.0, "active": n, "mixed": 0, "passive": 0 if passes else n - right}
+                known[n] = b_tables_reading(first)
+                yield replace(search.base, latents=n), search.measure, {search.measure.criterion: found}
+
+
+def b_tables_reading(first):
+    from unweave.algorithms.fondue import Reading
+
+    return Reading(first, 0.0)
+
+
+def near(row, seed):
+    """Whole numbers whose mean over ten seeds is the published one to a tenth."""
+    return int(row.n) + (seed < round(10 * (row.n - int(row.n))))
+
+
+@pytest.mark.parametrize("number", ["8.1", "8.2", "8.6", "8.7", "8.8", "D.5"])
+def test_searches_that_end_as_published_agree(number, tmp_path):
+    _, table = b_tables.TABLES[number]
+    outcome = b_tables.judge_table(table, written(tmp_path, readings(table, "small", near)), "small")
+    assert outcome.comparisons
+    assert {one.verdict for one in outcome.comparisons} == {"agrees"}, [
+        (one.what, one.verdict, one.ours, one.note) for one in outcome.comparisons if one.verdict != "agrees"
+    ]
+    assert all(row["our n"] for row in outcome.tables["Every row"])
+
+
+def test_searches_that_end_elsewhere_differ(tmp_path):
+    _, table = b_tables.TABLES["8.1"]
+    results = written(tmp_path, readings(table, "small", lambda row, seed: near(row, seed) + 3))
+    outcome = b_tables.judge_table(table, results, "small")
+    numbers = [one for one in outcome.comparisons if one.what.startswith("n by")]
+    assert len(numbers) == 2
+    assert {one.verdict for one in numbers} == {"differs"}
+    assert [round(one.ours, 1) for one in numbers] == [13.9, 18.7]
+
+
+def test_more_latents_under_stronger_regularisers_contradict_the_table(tmp_path):
+    _, table = b_tables.TABLES["8.2"]
+    rising = written(tmp_path, readings(table, "small", lambda row, seed: 5 + int(row.objective.beta) + seed % 2))
+    trend = [one for one in b_tables.judge_table(table, rising, "small").comparisons if "strength" in one.what]
+    assert [one.verdict for one in trend] == ["differs"]
+
+
+def test_an_unfinished_search_is_left_out_and_counted(tmp_path):
+    _, table = b_tables.TABLES["8.1"]
+    payloads = [one for one in readings(table, "small", near) if one[0].seed != 0]
+    outcome = b_tables.judge_table(table, written(tmp_path, payloads), "small")
+    assert {one.n for one in outcome.comparisons if one.what.startswith("n by")} == {9}
+
+
+def by_type(experiment, n_passive, *, gap, latents=10):
+    """What a model with some passive latents looks like: in its means they share a lot, in its samples nothing."""
+    types = ["passive"] * n_passive + ["active"] * (latents - n_passive)
+    full = {"total_correlation": 1.0 + gap, "averaged_mi": 0.1 + gap / 10, "effective_rank": latents - n_passive + 0.2}
+    mean = {"all": full, "without passive": _shared(1.01), "active": _shared(1.0)}
+    sampled = {
+        "all": _shared(1.0, 0.1 - n_passive / 200, latents - 0.3),
+        "without passive": _shared(1.0),
+        "active": _shared(1.0),
+    }
+    return {
+        "types": types,
+        "n_active": latents - n_passive,
+        "n_mixed": 0,
+        "n_passive": n_passive,
+        "variance_of_mean": [0.01 if kind == "passive" else 1.0 for kind in types],
+        "variance_of_sampled": [1.0 if kind == "passive" else 1.02 for kind in types],
+        "mean": mean,
+        "sampled": sampled,
+    }
+
+
+def _shared(correlation, information=0.1, rank=5.0):
+    return {"total_correlation": correlation, "averaged_mi": information, "effective_rank": rank}
+
+
+def panel_results(root, panels, size, passive):
+    measure = ByType(b_panels.n_samples(size))
+    made = []
+    for experiment in b_panels.panel_study("x", panels, (measure,), size).experiments:
+        row = b_types.Measured(experiment.resolve(), {})
+        n = passive(row.strength, row.seed)
+        made.append((experiment, measure, by_type(experiment, n, gap=0.5 * n + 0.01 * row.seed)))
+    return written(root, made)
+
+
+def test_more_passive_latents_under_stronger_regularisers_agree_and_fewer_differ(tmp_path):
+    strengths = sorted({1, 2, 4, 6, 8, 10, 16, 20, 30, 40, 50, 100, 5})
+    up = panel_results(tmp_path / "up", b_types.ALL, "small", lambda s, seed: strengths.index(int(s)) // 2)
+    assert {one.verdict for one in b_types.judge_counts(up, "small").comparisons} == {"agrees"}
+    down = panel_results(tmp_path / "down", b_types.ALL, "small", lambda s, seed: 8 - strengths.index(int(s)) // 2)
+    assert {one.verdict for one in b_types.judge_counts(down, "small").comparisons} == {"differs"}
+
+
+def test_passive_latents_that_share_in_means_only_agree_with_chapter_six(tmp_path):
+    for number in ("6.6", "6.7", "6.8"):
+        _, parts = b_dependence.PARTS[number]
+        panels = [part.panel for part in parts]
+        results = panel_results(tmp_path / number, panels, "small", lambda s, seed: min(8, int(s) // 2) + seed % 2)
+        outcome = b_dependence.judge(parts, results, "small")
+        told = {one.what.split(": ", 1)[1]: one.verdict for one in outcome.comparisons}
+        # constant total correlations of samples have no trend to test
+        told.pop("TC of sampled codes against the number of passive latents", None)
+        assert set(told.values()) == {"agrees"}, told
+        assert outcome.figures
+
+
+def test_distributions_of_passive_and_active_latents(tmp_path):
+    results = panel_results(tmp_path, b_types.BETA_VAE, "small", lambda s, seed: 3)
+    rows = b_types.BETA_VAE[0].rows(results, ByType(b_panels.n_samples("small")), "small")
+    told = {one.what: one.verdict for one in (*b_types._of_mean(rows[-4:]), *b_types._of_sampled(rows[-4:]))}
+    assert told["variance of passive latents in mean codes"] == "agrees"
+    assert told["variance of passive latents in sampled codes"] == "agrees"
+    assert told["variance of active latents, sampled over mean codes"] == "agrees"
+    # no latent is mixed here
+    assert told["variance of mixed less that of passive latents, mean codes"] == "cannot tell"
+
+
+def test_runs_are_found_whatever_plan_they_were_trained_with():
+    experiment = b_panels.panel_study("x", b_types.BETA_VAE, (), "smoke").experiments[0].resolve()
+    other = replace(experiment, plan=replace(experiment.plan, threads=7))
+    assert other.id != experiment.id
+    assert essence(other) == essence(experiment)
+    assert essence(replace(experiment, seed=99)) != essence(experiment)

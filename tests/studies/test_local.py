@@ -1,0 +1,96 @@
+"""Worker processes: the same store as in one process, through the death of workers and parents."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tiny_studies import CONV, Dies, tiny, tiny_study
+
+from unweave.studies.executors.local import Local
+from unweave.studies.measures import Polarised
+from unweave.studies.run import run_study
+from unweave.studies.store import Store
+from unweave.studies.study import Study
+from unweave.train.loop import Interrupted, Manner
+
+RESULTS = ("config.json", "model.safetensors", "history.parquet", "measures/")
+
+
+def results(root: Path) -> dict[str, bytes]:
+    found = {}
+    for folder in root.glob("micro-*"):
+        for path in folder.rglob("*"):
+            if path.relative_to(folder).as_posix().startswith(RESULTS) and path.is_file():
+                found[path.relative_to(root).as_posix()] = path.read_bytes()
+    return found
+
+
+def mixed(n: int = 4) -> Study:
+    given = [tiny(seed, network=CONV) if seed % 2 else tiny(seed) for seed in range(n)]
+    return Study("mixed", tuple(given), (Polarised(32),))
+
+
+def test_workers_make_the_store_that_one_process_makes(tmp_path: Path) -> None:
+    ended: list[tuple[int, int]] = []
+    run_study(mixed(), tmp_path / "here")
+    found = run_study(
+        mixed(), tmp_path / "local", execute=Local(2), tell=lambda done, total: ended.append((done, total))
+    )
+    assert found.table.height == 4
+    assert results(tmp_path / "here") == results(tmp_path / "local")
+    assert ended[0] == (0, 4)
+    assert ended[-1] == (4, 4)
+    assert not list((tmp_path / "local" / ".unweave" / "holders").iterdir())
+
+
+@pytest.mark.slow
+def test_a_measure_that_kills_its_process_is_a_failure_and_the_rest_is_done(tmp_path: Path) -> None:
+    study = replace(tiny_study(3), measures=(Dies(1), Polarised(32)))
+    found = run_study(study, tmp_path, execute=Local(1))
+    assert found.table["dies.value"].to_list() == [1, None, 1]
+    assert "SIGSEGV" in found.table["dies.failure"][1]
+    assert found.table["polarised.n_active"].null_count() == 0
+    folder = Store(tmp_path).folder(found.experiments[1].id)
+    assert "Segmentation fault" in folder.read("log.txt").decode()
+
+
+@pytest.mark.slow
+def test_stopping_workers_saves_their_work(tmp_path: Path) -> None:
+    study, begin = tiny_study(2, steps=100_000), time.monotonic()
+
+    def stop() -> bool:
+        return bool(list(tmp_path.glob("fleet-*/fleet.json")) or time.monotonic() - begin > 100)
+
+    with pytest.raises(Interrupted):
+        run_study(study, tmp_path, execute=Local(1), how=Manner(stop=stop))
+    assert list(tmp_path.glob("fleet-*/checkpoints/*"))
+
+
+PARENT = """
+import sys
+from tiny_studies import tiny_study
+from unweave.studies.executors.local import Local
+from unweave.studies.run import run_study
+run_study(tiny_study(2, steps=100_000), sys.argv[1], execute=Local(1))
+"""
+
+
+@pytest.mark.slow
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PARENT, str(tmp_path)]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    with subprocess.Popen(command, env=environment) as parent:
+        until = time.monotonic() + 100
+        while not list(tmp_path.glob("fleet-*/fleet.json")) and time.monotonic() < until:
+            time.sleep(0.1)
+        parent.send_signal(signal.SIGKILL)
+    store = Store(tmp_path)
+    while store.running() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not store.running()
+    assert list(tmp_path.glob("fleet-*/checkpoints/*"))
