@@ -16,8 +16,9 @@ from pathlib import Path
 
 import torch
 
-from unweave.models.kernels import convolutions, first, last
+from unweave.models.kernels import convolutions, dense, first, last
 from unweave.models.kernels.convolutions import Join, Tiles, correlate, down, up
+from unweave.models.kernels.dense import AdamStack, Affine, dense_forward, dense_input_gradient, dense_update
 from unweave.models.kernels.first import first_backward, first_forward
 from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.pixels import BYTES, MASKS, PADDED, Frame
@@ -33,7 +34,10 @@ def candidates() -> list[tuple[Key, Tiles]]:
     """Everything to try. The second number of a tile means: run (down), parities at a time (up), rows (correlate)."""
     found: list[tuple[Key, Tiles]] = []
     for n_big, n_small in LAYERS:
-        ups = itertools.product((64, 128), (1, 2), (4, 8), (1,))
+        ups = [
+            *itertools.product((64, 128), (1, 2), (4,), (1,)),
+            *itertools.product((64, 128), (4,), (4, 8), (1, 2, 3)),
+        ]
         found += [(("up", n_big, n_small), Tiles(*c)) for c in ups]
         downs = ((128, 64, 4, 3), (64, 64, 4, 3), (128, 64, 8, 3), (256, 64, 8, 3), (128, 64, 4, 4), (64, 64, 4, 4))
         found += [(("down", n_big, n_small), Tiles(*c)) for c in downs]
@@ -50,6 +54,13 @@ def candidates() -> list[tuple[Key, Tiles]]:
     for name in (*first.TUNED, *last.TUNED):
         sizes = itertools.product((64, 128, 256), (0,), (4, 8), (1, 2) if not name.startswith("first") else (1,))
         found += [((name, 0, 0), Tiles(*c)) for c in sizes]
+        if name.startswith("inward"):
+            whole = itertools.product((32, 64, 128), (4,), (4, 8), (1, 2))
+            found += [((name, 0, 0), Tiles(*c)) for c in whole]
+    wide = ((128, 128, 8, 3), (128, 128, 4, 3), (128, 64, 4, 3), (128, 64, 4, 4), (64, 128, 4, 3), (64, 64, 4, 4))
+    found += [(("wide", 0, 0), Tiles(*c)) for c in (*wide, (128, 256, 8, 3), (64, 256, 8, 3))]
+    updates = itertools.product((32, 64), (32, 64, 128), (4, 8), (2,))
+    found += [(("update", 0, 0), Tiles(*c)) for c in updates]
     return [pair for pair in found if not ONLY or any(word in pair[0][0] for word in ONLY)]
 
 
@@ -58,12 +69,14 @@ def choose(key: Key, tiles: Tiles) -> None:
     if key[1]:
         convolutions.TUNED[key] = tiles
     else:
-        (first if key[0] in first.TUNED else last).TUNED[key[0]] = tiles
+        next(part for part in (first, last, dense) if key[0] in part.TUNED).TUNED[key[0]] = tiles
 
 
 def runner(key: Key, n: int) -> Callable[[], object]:
     """A call of the kernel on random inputs for n models."""
     what, n_big, n_small = key
+    if what in ("wide", "update"):
+        return _wide(what, n)
     weights = torch.randn(n, 128 + 16 * 64 * 64, device="cuda", dtype=torch.bfloat16)
     gradients = torch.zeros(n, weights.shape[1], device="cuda")
     if n_big:
@@ -90,6 +103,24 @@ def runner(key: Key, n: int) -> Callable[[], object]:
         ),
     }
     return calls[what]
+
+
+def _wide(what: str, n: int) -> Callable[[], object]:
+    """A thousand to a thousand: forward for 64 rows and back for 128, or the update."""
+    layer = Affine(1000, 1000, 1024, 0, 0.2)
+    x, master = (
+        torch.randn(n, 128, 1000, device="cuda", dtype=torch.bfloat16),
+        torch.rand(3, n, 1_001_024, device="cuda"),
+    )
+    weights = master[0].to(torch.bfloat16)
+    if what == "wide":
+        return lambda: (
+            dense_forward(layer, x[:, :64], weights, "ieee", activate=True, dtype=torch.bfloat16),
+            dense_input_gradient(layer, x, weights, "ieee", dtype=torch.bfloat16, like=x, leak=0.2),
+        )
+    rates, root = torch.full((n,), 1e-4, device="cuda"), torch.ones((), device="cuda")
+    state = AdamStack(*master, weights, rates, root, torch.ones(n, dtype=torch.bool, device="cuda"), 0.5, 0.9, 1e-8)
+    return lambda: dense_update(layer, x, x, state, "ieee")
 
 
 def _seen(n: int, colour: bool) -> tuple[tuple[Frame, torch.Tensor], tuple[Frame, torch.Tensor]]:

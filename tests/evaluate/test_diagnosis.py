@@ -282,7 +282,7 @@ def test_passive_latents_over_snapshots(n_snapshots: int, follow: float, expecte
     assert bool(found) == expected
     if expected:
         assert "latents 3, 4" in found[0].text
-        assert "5 of 5 snapshots" in found[0].text
+        assert "all 5 snapshots" in found[0].text
 
 
 @pytest.mark.parametrize("each", [False, True])

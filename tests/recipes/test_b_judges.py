@@ -2,11 +2,11 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from unweave.algorithms.fondue import Reading
 from unweave.recipes.reproductions import REPRODUCTIONS, b_dependence, b_panels, b_published, b_tables, b_types
 from unweave.recipes.reproductions.b_results import essence
 from unweave.recipes.reproductions.b_rows import searches_of
@@ -15,7 +15,7 @@ from unweave.studies.measures.by_type import ByType
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import SIZES, Study
-from unweave.train.experiment import experiment_to
+from unweave.train.folder import RunFolder
 
 B = [name for name in REPRODUCTIONS if name.startswith("b-")]
 
@@ -30,18 +30,39 @@ EXPECTED = [
 ]
 
 
-def written(root: Path, payloads) -> Results:
-    """A store of runs that have nothing but a config and measures."""
-    store = Store(root)
-    experiments = []
+class Remembered(RunFolder):
+    """A run folder that is nowhere but in memory."""
+
+    def __init__(self, path, payloads):
+        super().__init__(path)
+        self.payloads = payloads
+
+    def has(self, name: str) -> bool:
+        return name in self.payloads
+
+    def read_json(self, name: str):
+        return self.payloads[name]
+
+
+class Memory(Store):
+    """A store of such folders."""
+
+    def __init__(self, runs):
+        super().__init__("nowhere")
+        self.runs = runs
+
+    def folder(self, run_id: str) -> RunFolder:
+        return Remembered(self.root / run_id, self.runs.get(run_id, {}))
+
+
+def written(payloads) -> Results:
+    """Results of runs that have nothing but measures."""
+    runs, experiments = {}, {}
     for experiment, measure, found in payloads:
         resolved = experiment.resolve()
-        folder = store.folder(resolved.id)
-        folder.write_json("config.json", experiment_to(resolved))
-        folder.write_json(measure.file, found)
-        if resolved not in experiments:
-            experiments.append(resolved)
-    return Results(Study("by hand", ()), store, tuple(experiments))
+        experiments[resolved.id] = resolved
+        runs.setdefault(resolved.id, {})[measure.file] = found
+    return Results(Study("by hand", ()), Memory(runs), tuple(experiments.values()))
 
 
 def test_every_id_of_the_list_is_there():
@@ -57,8 +78,9 @@ def test_every_size_can_be_planned_without_its_data(name):
     assert re.search(rf"(Figure|Table|Appendix) {re.escape(number)}$", one.source)
     for size in SIZES:
         study = one.study(size)
-        ids = [experiment.resolve().id for experiment in study.experiments]
-        assert len(ids) == 0 or len(set(ids)) > 0
+        assert study.name == f"{name}-{size}"
+        for experiment in study.experiments[:1] + study.experiments[-1:]:
+            assert experiment.resolve().plan.threads == 1
     with pytest.raises(ValueError, match=r"unknown size 'tiny'.*smoke"):
         one.study("tiny")
 
@@ -86,14 +108,8 @@ def readings(table, size, truth):
                 passes = n <= right
                 first = (-1.0 if search.measure.criterion == "ib" else 0.1) if passes else 9.0
                 found = {"first": first, "second": 0.0, "active": n, "mixed": 0, "passive": 0 if passes else n - right}
-                known[n] = b_tables_reading(first)
+                known[n] = Reading(first, 0.0)
                 yield replace(search.base, latents=n), search.measure, {search.measure.criterion: found}
-
-
-def b_tables_reading(first):
-    from unweave.algorithms.fondue import Reading
-
-    return Reading(first, 0.0)
 
 
 def near(row, seed):
@@ -102,9 +118,9 @@ def near(row, seed):
 
 
 @pytest.mark.parametrize("number", ["8.1", "8.2", "8.6", "8.7", "8.8", "D.5"])
-def test_searches_that_end_as_published_agree(number, tmp_path):
+def test_searches_that_end_as_published_agree(number):
     _, table = b_tables.TABLES[number]
-    outcome = b_tables.judge_table(table, written(tmp_path, readings(table, "small", near)), "small")
+    outcome = b_tables.judge_table(table, written(readings(table, "small", near)), "small")
     assert outcome.comparisons
     assert {one.verdict for one in outcome.comparisons} == {"agrees"}, [
         (one.what, one.verdict, one.ours, one.note) for one in outcome.comparisons if one.verdict != "agrees"
@@ -112,9 +128,9 @@ def test_searches_that_end_as_published_agree(number, tmp_path):
     assert all(row["our n"] for row in outcome.tables["Every row"])
 
 
-def test_searches_that_end_elsewhere_differ(tmp_path):
+def test_searches_that_end_elsewhere_differ():
     _, table = b_tables.TABLES["8.1"]
-    results = written(tmp_path, readings(table, "small", lambda row, seed: near(row, seed) + 3))
+    results = written(readings(table, "small", lambda row, seed: near(row, seed) + 3))
     outcome = b_tables.judge_table(table, results, "small")
     numbers = [one for one in outcome.comparisons if one.what.startswith("n by")]
     assert len(numbers) == 2
@@ -122,17 +138,17 @@ def test_searches_that_end_elsewhere_differ(tmp_path):
     assert [round(one.ours, 1) for one in numbers] == [13.9, 18.7]
 
 
-def test_more_latents_under_stronger_regularisers_contradict_the_table(tmp_path):
+def test_more_latents_under_stronger_regularisers_contradict_the_table():
     _, table = b_tables.TABLES["8.2"]
-    rising = written(tmp_path, readings(table, "small", lambda row, seed: 5 + int(row.objective.beta) + seed % 2))
+    rising = written(readings(table, "small", lambda row, seed: 5 + int(row.objective.beta) + seed % 2))
     trend = [one for one in b_tables.judge_table(table, rising, "small").comparisons if "strength" in one.what]
     assert [one.verdict for one in trend] == ["differs"]
 
 
-def test_an_unfinished_search_is_left_out_and_counted(tmp_path):
+def test_an_unfinished_search_is_left_out_and_counted():
     _, table = b_tables.TABLES["8.1"]
     payloads = [one for one in readings(table, "small", near) if one[0].seed != 0]
-    outcome = b_tables.judge_table(table, written(tmp_path, payloads), "small")
+    outcome = b_tables.judge_table(table, written(payloads), "small")
     assert {one.n for one in outcome.comparisons if one.what.startswith("n by")} == {9}
 
 
@@ -162,29 +178,29 @@ def _shared(correlation, information=0.1, rank=5.0):
     return {"total_correlation": correlation, "averaged_mi": information, "effective_rank": rank}
 
 
-def panel_results(root, panels, size, passive):
+def panel_results(panels, size, passive):
     measure = ByType(b_panels.n_samples(size))
     made = []
     for experiment in b_panels.panel_study("x", panels, (measure,), size).experiments:
         row = b_types.Measured(experiment.resolve(), {})
         n = passive(row.strength, row.seed)
         made.append((experiment, measure, by_type(experiment, n, gap=0.5 * n + 0.01 * row.seed)))
-    return written(root, made)
+    return written(made)
 
 
-def test_more_passive_latents_under_stronger_regularisers_agree_and_fewer_differ(tmp_path):
+def test_more_passive_latents_under_stronger_regularisers_agree_and_fewer_differ():
     strengths = sorted({1, 2, 4, 6, 8, 10, 16, 20, 30, 40, 50, 100, 5})
-    up = panel_results(tmp_path / "up", b_types.ALL, "small", lambda s, seed: strengths.index(int(s)) // 2)
+    up = panel_results(b_types.ALL, "small", lambda s, seed: strengths.index(int(s)) // 2)
     assert {one.verdict for one in b_types.judge_counts(up, "small").comparisons} == {"agrees"}
-    down = panel_results(tmp_path / "down", b_types.ALL, "small", lambda s, seed: 8 - strengths.index(int(s)) // 2)
+    down = panel_results(b_types.ALL, "small", lambda s, seed: 8 - strengths.index(int(s)) // 2)
     assert {one.verdict for one in b_types.judge_counts(down, "small").comparisons} == {"differs"}
 
 
-def test_passive_latents_that_share_in_means_only_agree_with_chapter_six(tmp_path):
+def test_passive_latents_that_share_in_means_only_agree_with_chapter_six():
     for number in ("6.6", "6.7", "6.8"):
         _, parts = b_dependence.PARTS[number]
         panels = [part.panel for part in parts]
-        results = panel_results(tmp_path / number, panels, "small", lambda s, seed: min(8, int(s) // 2) + seed % 2)
+        results = panel_results(panels, "small", lambda s, seed: min(8, int(s) // 2) + seed % 2)
         outcome = b_dependence.judge(parts, results, "small")
         told = {one.what.split(": ", 1)[1]: one.verdict for one in outcome.comparisons}
         # constant total correlations of samples have no trend to test
@@ -193,8 +209,8 @@ def test_passive_latents_that_share_in_means_only_agree_with_chapter_six(tmp_pat
         assert outcome.figures
 
 
-def test_distributions_of_passive_and_active_latents(tmp_path):
-    results = panel_results(tmp_path, b_types.BETA_VAE, "small", lambda s, seed: 3)
+def test_distributions_of_passive_and_active_latents():
+    results = panel_results(b_types.BETA_VAE, "small", lambda s, seed: 3)
     rows = b_types.BETA_VAE[0].rows(results, ByType(b_panels.n_samples("small")), "small")
     told = {one.what: one.verdict for one in (*b_types._of_mean(rows[-4:]), *b_types._of_sampled(rows[-4:]))}
     assert told["variance of passive latents in mean codes"] == "agrees"

@@ -7,6 +7,12 @@ from pathlib import Path
 import pytest
 
 from unweave.cli import main
+from unweave.data.micro import Micro
+from unweave.models.networks.conv import Conv
+from unweave.models.objectives import BetaVAE
+from unweave.recipes.dimension import dimension, write_dimension
+from unweave.recipes.dimension_search import DimensionSearch
+from unweave.train.experiment import Experiment, Plan
 from unweave.train.folder import RunFolder
 
 SMALL = ["--batch-size", "8", "--plan.threads", "1", "--plan.device", "cpu", "--quiet", "--history-every", "2"]
@@ -25,9 +31,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert main(["train", "micro", *SMALL, *CONV, *LEARN, *options, "--folder", str(place / name)]) == 0
         flat = ["--likelihood", "squared_error", "--steps", "3", "--folder", str(place / "flat")]
         assert main(["train", "synth_lin", *SMALL, *MLP, *flat]) == 0
-        search = ["--network.channels", "4,4", "--network.kernels", "4,4", "--network.hidden", "8", "--steps", "3"]
-        search += ["--batch-size", "8", "--plan.threads", "1", "--examples", "60", "--most", "3", "--quiet"]
-        assert main(["dimension", "micro", *search, "--start", "2", "--folder", str(place / "dimension-micro")]) == 0
+        tiny = Experiment(Micro(), BetaVAE(4.0), Conv((4, 4), (4, 4), 8), batch_size=8, plan=Plan("cpu", 1))
+        search = DimensionSearch(start=2.0, most=3.0, steps=3, examples=60, threshold=1.5)
+        write_dimension(dimension(tiny, search, place / "dimension-micro"), "How many?")
         scored = ["--samples", "150", "--seeds", "2", "--metrics", "mig,dci", "--interventions", "table"]
         assert main(["evaluate", str(place / "one"), *scored, "--no-pictures", "--quiet"]) == 0
     _begun(place, "unfinished")

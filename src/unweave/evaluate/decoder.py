@@ -48,9 +48,10 @@ def look_at_decoder(
 ) -> Decoder:
     """Measure the decoder at the codes of some images; the Jacobians of the decoded image at the first of them."""
     means = code.mean[:n_jacobians]
-    gram = decoder_gram(run.model.decode, means.to(run.device)).cpu() if bool(used.any()) else None
-    aligned = None if gram is None else dto(gram, active=used)
-    contrast = None if gram is None else ima_contrast(gram, active=used)
+    latents = used.nonzero()[:, 0].tolist()
+    gram = decoder_gram(run.model.decode, means.to(run.device), latents=latents).cpu() if latents else None
+    aligned = None if gram is None else dto(gram)
+    contrast = None if gram is None else ima_contrast(gram)
     outputs = run.outputs(code.sampled)
     return Decoder(
         None if aligned is None else aligned.score,

@@ -29,12 +29,13 @@ def findings_of_course(diagnosis: Diagnosis, course: Course) -> Iterator[Finding
     often = course.correlations.often
     follow = [latent for latent in diagnosis.numbers("passive") if float(often[latent]) >= 0.5]
     if follow:
-        least = min(float(often[latent]) for latent in follow)
-        many = f"{round(least * len(course.snapshots))} of {len(course.snapshots)} snapshots"
+        total = len(course.snapshots)
+        least = round(total * min(float(often[latent]) for latent in follow))
+        many = f"all {total} snapshots" if least == total else f"at least {least} of {total} snapshots"
         yield Finding(
             "passive_over_training",
             "note",
-            f"The means of passive {named(follow)} correlated above {NOTABLE} with another latent in {many} or more:"
+            f"The means of passive {named(follow)} correlated above {NOTABLE} with another latent in {many}:"
             " that is no accident of the last step.",
             "Longer training will not mend it: leave passive latents out, or use sampled codes.",
             "Bonheme and Grzes (2021); Bonheme (2023), §6.5 and Figure 6.10",

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unweave.plots.arrays import checked
-from unweave.plots.format import short
 from unweave.plots.series import legend, look
 from unweave.plots.style import name_axes, new_figure
 
@@ -72,8 +71,3 @@ def _level(panels: Sequence["matplotlib.axes.Axes"]) -> None:
     ends = [axes.get_ylim() for axes in panels]
     for axes in panels:
         axes.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
-
-
-def described(values: Sequence[float]) -> list[str]:
-    """Strengths as words for an axis."""
-    return [short(value) for value in values]

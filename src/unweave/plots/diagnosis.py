@@ -36,7 +36,7 @@ def diagnosis_page(
         _every_latent(diagnosis),
         _spread(diagnosis),
         _dependence(diagnosis),
-        Section("All numbers", facts(summary)),
+        Section("All numbers", facts(_rounded(summary))),
     ]
     if course is not None and course.regime is not None:
         sections.insert(4, _training(course, diagnosis))
@@ -174,11 +174,15 @@ def _decoder(decoder: Decoder) -> Section:
         "squared error at the mean code": decoder.split.deterministic,
         "squared error that the noise adds": decoder.split.stochastic,
     }
-    return Section("The decoder", joined(words, facts(shown)))
+    return Section("The decoder", joined(words, facts(_rounded(shown))))
 
 
 def _shared(one: Dependence) -> tuple[float | None, ...]:
     return one.total_correlation, one.averaged_mi, one.effective_rank
+
+
+def _rounded(described: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: number(value, 4) if isinstance(value, float) else value for name, value in described.items()}
 
 
 def _or_dash(value: float | None) -> float:

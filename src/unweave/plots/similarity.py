@@ -66,19 +66,21 @@ def _section(comparison: Comparison, place: int, maps: Mapping[str, Any]) -> Sec
     words = paragraphs(
         f"Rows: {comparison.left}. Columns: {comparison.right}. The lines part encoder from decoder."
         f" {_pairs(comparison.n_pairs)} {comparison.estimator.capitalize()} CKA.",
-        f"CKA and Procrustes differ by more than 0.1 in {disagree} of {n_cells} cells. In {chance} cells the similarity"
-        " could be chance (p > 0.05 among shuffled examples).",
+        f"CKA and Procrustes differ by more than 0.1 in {disagree or 'none'} of {n_cells} cells. The similarity could be"
+        f" chance in {chance or 'none'} of them (p > 0.05 among shuffled examples).",
     )
     charts = [
         chart(
             maps[measure],
             f"{measure}-{place}",
             f"Heat map: {name} of every layer of {comparison.left} with every layer of {comparison.right}.",
+            wide=True,
         )
         for measure, name in MEASURES.items()
     ]
     title = _title(comparison)
-    return Section(title, joined(words, element("div", *charts, class_="charts")))
+    # one below the other: side by side the numbers in the cells would be too small to read
+    return Section(title, joined(words, *charts))
 
 
 def _title(comparison: Comparison) -> str:

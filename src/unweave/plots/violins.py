@@ -70,7 +70,7 @@ def outline(values: ArrayLike, n_points: int = 80) -> tuple[np.ndarray, np.ndarr
     The width of the kernel is Scott's, n^(−1/5) standard deviations; equal values give a narrow spindle.
     """
     found = np.asarray(values, dtype=np.float64)
-    spread = float(found.std())
+    spread = float(found.std(ddof=1)) if len(found) > 1 else 0.0
     if spread == 0.0:
         reach = max(abs(float(found[0])), 1.0) * 1e-3
         return np.array([found[0] - reach, found[0], found[0] + reach]), np.array([0.0, 1.0, 0.0])

@@ -13,7 +13,11 @@ import triton
 import triton.language as tl
 
 from unweave.models.kernels.adam import adam_at
+from unweave.models.kernels.convolutions import Tiles
 from unweave.shapes import Bool, Float, Tensor
+
+TUNED = {"narrow": Tiles(64, 64, 4, 3), "wide": Tiles(128, 128, 8, 3), "update": Tiles(64, 64, 4, 2)}
+"""Rows and columns of a tile, warps and stages, for an H200 (benchmarks/tune.py)."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,8 @@ def dense_weight_gradient(
 def dense_update(layer: Affine, gradient: Tensor, x: Tensor, state: AdamStack, product: str) -> None:
     """One update of a layer's weights and bias by Adam, whose gradients gᵀ x and Σ g are never stored."""
     n_models, n_batch = x.shape[:2]
-    rows, columns = (min(64, max(16, triton.next_power_of_2(size))) for size in (layer.n_outputs, layer.n_inputs))
+    chosen, sizes = TUNED["update"], (layer.n_outputs, layer.n_inputs)
+    rows, columns = (min(m, max(16, triton.next_power_of_2(n))) for m, n in zip((chosen.rows, chosen.run), sizes))
     tiles = triton.cdiv(layer.n_outputs, rows), triton.cdiv(layer.n_inputs, columns)
     moments = (
         state.parameters, state.first, state.second, state.rounded, state.rates, state.root, state.good,
@@ -102,7 +107,7 @@ def dense_update(layer: Affine, gradient: Tensor, x: Tensor, state: AdamStack, p
     _update[(n_models * tiles[0] * tiles[1],)](
         gradient, x, *moments, x.stride(0), x.stride(1), layer.n_inputs, layer.weight_at,
         tiles[0] * tiles[1], tiles[1], rows, columns, min(64, triton.next_power_of_2(n_batch)), product,
-        num_warps=4, num_stages=2,
+        num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
     _update_bias[(n_models * tiles[0],)](gradient, *moments, layer.bias_at, tiles[0], rows, 32, num_warps=4)
 
@@ -113,8 +118,8 @@ def _launch(
     like: Tensor | None = None, add: Tensor | None = None, leak: float = 0.0,
 ) -> None:  # fmt: skip
     # wide layers are bound by their weights' bytes: all rows of a batch in one tile read them once
-    wide = 128 if min(sizes[1:]) >= 512 and a.dtype == torch.bfloat16 else 64
-    most = (wide, wide, 64)
+    chosen = TUNED["wide" if min(sizes[1:]) >= 512 and a.dtype == torch.bfloat16 else "narrow"]
+    most = (chosen.rows, chosen.run, 64)
     rows, columns, inner = (min(m, max(16, triton.next_power_of_2(size))) for m, size in zip(most, sizes))
     tiles = triton.cdiv(sizes[0], rows), triton.cdiv(sizes[1], columns)
     _matmul[(a.shape[0] * tiles[0] * tiles[1],)](
@@ -122,7 +127,7 @@ def _launch(
         0 if like is None else like.stride(0), 0 if add is None else add.stride(0), *strides[:3],
         *sizes, *strides[3:], tiles[0], tiles[1], b_at, out_at, bias_at, sum_at,
         bias_at >= 0, activate, summed, like is not None, add is not None, leak,
-        rows, columns, inner, product, num_warps=8 if rows * columns > 8192 else 4, num_stages=3,
+        rows, columns, inner, product, num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
 
 

@@ -12,9 +12,10 @@ import torch
 import triton
 import triton.language as tl
 
-from unweave.models.kernels.convolutions import ALL, Join, Tiles, all_parities, big_places, one_parity
+from unweave.models.kernels.convolutions import ALL, Join, Tiles, one_parity
 from unweave.models.kernels.pixels import BITS, IMAGES_AT_ONCE, MASKS, PADDED, Frame, pitch, stored_pixels
 from unweave.models.kernels.sums import add_up
+from unweave.models.kernels.whole import all_parities, big_places
 from unweave.shapes import Float, Shaped, Tensor
 
 TUNED = {

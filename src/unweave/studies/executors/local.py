@@ -21,7 +21,7 @@ from unweave.train.experiment import usable_cores
 from unweave.train.loop import Interrupted, Manner
 
 ATTEMPTS = 3
-"""Times that a worker may die over one pack, before its runs are tried one by one, and then counted as failed."""
+"""Times that a worker may die over one run, before it counts as failed; once less over a pack, before it is parted."""
 
 TAIL = 20_000
 
@@ -99,7 +99,7 @@ class _Shift:
         with self.lock:
             self.at_work -= 1
             n = self.attempts[id(pack)] = self.attempts.get(id(pack), 0) + 1
-            if self.stopping or n < ATTEMPTS:
+            if self.stopping or n < (ATTEMPTS if len(pack.experiments) == 1 else ATTEMPTS - 1):
                 self.waiting.append(pack)
                 return
             if len(pack.experiments) > 1:
@@ -166,9 +166,9 @@ class _Worker(threading.Thread):
         if state == "full":
             self.shift.trouble.append(OSError(answer["errno"], os.strerror(answer["errno"]), answer["file"]))
         if state is None:
-            status = process.wait()
-            self.process = None
-            self.shift.crashed(pack, status, self._log())
+            status, log = process.wait(), self._log()
+            self._close()
+            self.shift.crashed(pack, status, log)
         else:
             self.shift.back(pack, done=state == "ended")
 
@@ -212,8 +212,8 @@ class _Worker(threading.Thread):
                 except OSError:
                     continue
         process.wait()
-        if self.log.stat().st_size == 0:
-            self.log.unlink()
+        if process.returncode == 0:
+            self.log.unlink(missing_ok=True)
 
 
 def _visible(place: int) -> str:

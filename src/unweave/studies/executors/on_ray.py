@@ -126,7 +126,7 @@ def _cluster(given: OnRay) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
     if given.address:
         ray.init(given.address, **{key: value for key, value in quiet.items() if key != "include_dashboard"})
     else:
