@@ -54,9 +54,6 @@ def candidates() -> list[tuple[Key, Tiles]]:
     for name in (*first.TUNED, *last.TUNED):
         sizes = itertools.product((64, 128, 256), (0,), (4, 8), (1, 2) if not name.startswith("first") else (1,))
         found += [((name, 0, 0), Tiles(*c)) for c in sizes]
-        if name.startswith("inward"):
-            whole = itertools.product((32, 64, 128), (4,), (4, 8), (1, 2))
-            found += [((name, 0, 0), Tiles(*c)) for c in whole]
     wide = ((128, 128, 8, 3), (128, 128, 4, 3), (128, 64, 4, 3), (128, 64, 4, 4), (64, 128, 4, 3), (64, 64, 4, 4))
     found += [(("wide", 0, 0), Tiles(*c)) for c in (*wide, (128, 256, 8, 3), (64, 256, 8, 3))]
     updates = itertools.product((32, 64), (32, 64, 128), (4, 8), (2,))

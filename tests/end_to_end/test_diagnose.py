@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import unweave as uw
 from unweave.cli import main
 
 SMALL = ["--steps", "3", "--latents", "3", "--batch-size", "4", "--plan.threads", "1", "--quiet"]
@@ -103,6 +104,26 @@ def test_compare(folder: Path, tmp_path: Path, capsys: Capture) -> None:
     assert len(list((tmp_path / "out" / "figures").glob("*.png"))) == 3
     assert main(["compare", str(folder / "other"), *few]) == 0
     assert "kept no snapshots" in capsys.readouterr().out
+
+
+def test_looking_inside_from_a_notebook(folder: Path, tmp_path: Path) -> None:
+    run = uw.load(folder / "run")
+    found = uw.diagnose(run, n=60, n_jacobians=4)
+    assert found.summary() == uw.diagnose(folder / "run", n=60, n_jacobians=4).summary()
+    assert len(found.diagnosis.latents) == 3
+    assert "Over training" in found.page()
+    draw = np.random.default_rng(0)
+    mean, variance = draw.normal(size=(1200, 2)), np.full((1200, 2), 0.01)
+    assert uw.diagnose(mean, variance).findings == ()
+    assert [one.name for one in uw.diagnose(mean, variance, n_factors=5).findings] == ["too_few_latents"]
+    np.savez(tmp_path / "codes.npz", mean=mean, variance=variance)
+    assert uw.diagnose(tmp_path / "codes.npz").summary() == uw.diagnose(mean, variance).summary()
+    alike = uw.compare(run, folder / "other", n=20, n_permutations=1)
+    assert alike.members == ("1: run", "2: other")
+    assert uw.intrinsic(mean).score == pytest.approx(2, abs=0.6)
+    assert uw.intrinsic(mean.reshape(1200, 1, 2)).score == uw.intrinsic(tmp_path / "codes.npz").score
+    assert set(uw.intrinsic(run)) == {"data", "mean codes", "sampled codes"}
+    assert 2 < uw.intrinsic("micro", n_samples=500).score < 9
 
 
 def test_traverse(folder: Path, capsys: Capture) -> None:

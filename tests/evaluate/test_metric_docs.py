@@ -17,6 +17,8 @@ def test_every_metric_has_a_page_and_a_picture(row: Metric) -> None:
         assert heading in text
     assert PAPERS[row.paper] in text
     assert row.at_chance in text
+    place = f"{row.on_cpu} on the CPU, the rest there" if row.on_cpu else "runs where the arrays live"
+    assert f"| on a GPU | {place} |" in text
     assert f"images/{row.name}.png" in text
     assert (DOCS / "images" / f"{row.name}.png").read_bytes().startswith(b"\x89PNG")
     assert f"]({row.name}.md)" in (DOCS / "index.md").read_text(encoding="utf-8")

@@ -169,10 +169,10 @@ def test_table_3_2_counts_from_the_step_at_which_the_regime_begins(tmp_path):
         | {"regime.steps": [0, 100], "regime.delta": [2.0, 0.01 * e.seed]}
         for i, e in enumerate(study.experiments)
     ]
-    rows = [row | {"regime.since": row["regime.since"]} for row in rows]
     found = {one.what: one for one in t2.judge(results(study, rows, tmp_path), "smoke").comparisons}
     one = found["Synth. Lin., 2 latents: share of the training, per cent"]
-    assert one.ours == pytest.approx(99.8) and one.verdict == "agrees"
+    assert one.ours == pytest.approx(99.8)
+    assert one.verdict == "agrees"
     assert found["Synth. Lin., 10 latents: share of the training, per cent"].ours == pytest.approx(96.7)
     # not begun within 4,000 steps: 4,000 of 375,000 count as lost
     never = found["Synth. Non-Lin., 10 latents: share of the training, per cent"]
@@ -188,7 +188,8 @@ def test_figure_3_4_judges_the_sign(tmp_path):
             for i, e in enumerate(study.experiments)
         ]
         told = verdicts(judge_fig_3_4(results(study, rows, tmp_path), "smoke"))
-        assert set(told.values()) == {verdict} and len(told) == 4
+        assert set(told.values()) == {verdict}
+        assert len(told) == 4
 
 
 def test_figure_3_7_knows_where_the_linear_model_collapses(tmp_path):
@@ -211,15 +212,13 @@ def test_figure_3_7_knows_where_the_linear_model_collapses(tmp_path):
 
 
 def test_the_theorem_holds_for_other_eigenvalues_too():
-    import torch
-
     covariance = turned((4.0, 2.5, 1.5, 1.0, 0.7, 0.3), 3)
     values, vectors = np.linalg.eigh(covariance.numpy())
     assert values[::-1] == pytest.approx([4.0, 2.5, 1.5, 1.0, 0.7, 0.3])
     weight = minimum(covariance, rotation(6, 1)[:, :3].contiguous())
     cosines = np.abs((weight / weight.norm(dim=0)).numpy().T @ vectors[:, :2:-1])
-    assert sorted(cosines.argmax(1)) == [0, 1, 2] and cosines.max(1).min() > 0.999999
-    assert isinstance(weight, torch.Tensor)
+    assert sorted(cosines.argmax(1)) == [0, 1, 2]
+    assert cosines.max(1).min() > 0.999999
 
 
 def test_runs_are_chosen_by_their_columns(tmp_path):
@@ -240,7 +239,8 @@ def test_smoke(name, tmp_path):
     assert found.page.exists()
     assert found.count("agrees") > 0
     assert sum(map(found.count, ("agrees", "differs", "cannot tell"))) == len(found.outcome.comparisons)
-    assert found.outcome.notes and found.outcome.figures
+    assert found.outcome.notes
+    assert found.outcome.figures
 
 
 @pytest.mark.slow
@@ -251,7 +251,8 @@ def test_a_short_table_3_4(tmp_path, monkeypatch):
 
     monkeypatch.setitem(t4.EXTENTS, "smoke", (4, 0.02, t4.QUICK | {"steps": 2_400}))
     found = reproduce("z-table-3.4", "smoke", tmp_path, lambda study: run_study(study, tmp_path))
-    assert len(found.outcome.comparisons) == 9 and len(found.outcome.figures) == 3
+    assert len(found.outcome.comparisons) == 9
+    assert len(found.outcome.figures) == 3
 
 
 def test_variants_are_made_with_replace():

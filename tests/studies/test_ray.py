@@ -13,8 +13,10 @@ import pytest
 from test_local import mixed, results
 from tiny_studies import tiny_study
 
+from unweave.studies.executors import on_ray
 from unweave.studies.executors.on_ray import OnRay
 from unweave.studies.run import run_study
+from unweave.train.loop import Manner
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -71,7 +73,7 @@ def test_a_node_killed_midway_loses_nothing(
     tmp_path: Path, two_nodes: tuple[str, Callable[[], None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address, kill = two_nodes
-    study = replace(tiny_study(6, steps=3000), name="nodes")
+    study = replace(tiny_study(4, steps=600), name="nodes")
     run_study(study, tmp_path / "here")
     killed: list[int] = []
 
@@ -82,9 +84,8 @@ def test_a_node_killed_midway_loses_nothing(
             kill()
         return False
 
-    from unweave.train.loop import Manner
-
-    found = run_study(study, tmp_path / "ray", execute=OnRay(2, address), how=Manner((), 0.2, watch))
+    monkeypatch.setattr(on_ray, "ASK_EVERY", 0.05)
+    found = run_study(study, tmp_path / "ray", execute=OnRay(2, address), how=Manner((), 0.05, watch))
     assert killed
-    assert found.table.height == 6
+    assert found.table.height == 4
     assert results(tmp_path / "here") == results(tmp_path / "ray")

@@ -219,7 +219,7 @@ def test_studies_and_searches(client: TestClient, made: Path) -> None:
     found = client.get("/api/studies/pair").json()
     assert found["ids"] == ["one", "two"]
     assert found["marks"][0] == {
-        "what": "MIG", "column": "scores.mean.mig", "value": 0.3, "ours": 0.1, "verdict": "differs",
+        "what": "MIG", "column": "scores.mean.mig", "published": "0.3", "value": 0.3, "ours": 0.1, "verdict": "differs",
     }  # fmt: skip
     assert client.get("/api/studies/all").json()["ids"] is None
     search = client.get("/api/searches/dimension-micro").json()
@@ -229,6 +229,22 @@ def test_studies_and_searches(client: TestClient, made: Path) -> None:
     assert [one["passes"] for one in search["visits"]] == [row["passes"] for row in known["path"]]
     member = search["visits"][0]["id"]
     assert client.get(f"/api/runs/{member}/latents").status_code == 200
+
+
+def test_published_values_come_from_a_studys_report(store: Path) -> None:
+    report = store / ".unweave" / "reports" / "plain"
+    report.mkdir(parents=True)
+    (store / ".unweave" / "studies" / "plain.json").write_text('{"experiments": ["one"], "title": ""}')
+    (report / "results.csv").write_text(
+        "what,published,ours,verdict\nMIG,0.25,0.2,agrees\nsign,negative,,cannot tell\n"
+    )
+    with TestClient(create_app(store), base_url=HERE) as client:
+        found = client.get("/api/studies/plain").json()
+    assert found["title"] == "plain"
+    assert [(one["published"], one["value"], one["ours"]) for one in found["marks"]] == [
+        ("0.25", 0.25, 0.2),
+        ("negative", None, None),
+    ]
 
 
 def test_a_search_that_is_under_way(store: Path) -> None:

@@ -134,7 +134,8 @@ def test_a_slider_moves_the_picture_and_the_address_remembers(page: Page) -> Non
     live = ready(page)
     expect(page.locator(".slider input").first).to_have_value(value)
     page.wait_for_timeout(300)
-    assert pixels(live) == settled
+    # the address holds three digits of every number
+    assert max(abs(now - then) for now, then in zip(pixels(live), settled)) <= 3
     assert after != before
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import parse
 from unweave.data.files import write_atomically
-from unweave.studies.record import names, read_record
+from unweave.studies.record import Record, names, read_record
 from unweave.studies.status import Status, status_of
 from unweave.studies.store import Store
 from unweave.studies.sweep import sweep
@@ -124,8 +124,21 @@ def _gc(store: Store, given: dict[str, Any]) -> None:
 def _report(store: Store, given: dict[str, Any]) -> None:
     from unweave.recipes.study_report import report_study
 
-    path = report_study(store, read_record(store.home, given["study"] or ""))
+    record = read_record(store.home, given["study"] or "")
+    recipe = record.options.get("recipe", "")
+    path = report_study(store, record) if recipe.endswith(".py") or not recipe else _judged(store, record)
     print_json({"file": str(path)}) if given["json"] else say(f"written: {path}")
+
+
+def _judged(store: Store, record: Record) -> Path:
+    """The page of a reproduction, from the runs that are there."""
+    from unweave.recipes.reproduce import reproduce
+    from unweave.studies.results import Results
+
+    done = [store.run(run_id) for run_id in record.experiments if store.folder(run_id).has("model.safetensors")]
+    experiments = tuple(run.experiment for run in done)
+    name, size = record.options["recipe"], record.options["size"]
+    return reproduce(name, size, store.root, lambda study: Results(study, store, experiments)).page
 
 
 def _name(parser: argparse.ArgumentParser) -> None:

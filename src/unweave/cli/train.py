@@ -28,6 +28,12 @@ EXAMPLES = """examples:
 
 The same command again goes on where it stopped, or returns at once."""
 
+TRACKING = {
+    "tensorboard": "also write TensorBoard scalars",
+    "mlflow": "also log to MLflow",
+    "wandb": "also log to Weights & Biases, offline",
+}
+
 
 def run(argv: Sequence[str]) -> None:
     """Train, then say where the run is and what it uses."""
@@ -75,7 +81,8 @@ def add_running_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--save-every", type=float, default=30.0, metavar="SECONDS", help="time between checkpoints (30)"
     )
-    group.add_argument("--tensorboard", action="store_true", help="also write TensorBoard scalars")
+    for name, what in TRACKING.items():
+        group.add_argument(f"--{name}", action="store_true", help=what)
     group.add_argument("--quiet", action="store_true", help="no progress bar")
     group.add_argument("--json", action="store_true", help="print the result as JSON")
 
@@ -89,10 +96,11 @@ def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
         watchers = []
         if not given["quiet"]:
             watchers.append(stack.enter_context(progress(f"{resolved.objective.name} on {resolved.world.name}")))
-        if given["tensorboard"]:
-            from unweave.train.trackers import tensorboard
+        for name in TRACKING:
+            if given.get(name):
+                from unweave.train.trackers import TRACKERS
 
-            watchers.append(stack.enter_context(tensorboard(folder)))
+                watchers.append(stack.enter_context(TRACKERS[name](folder, resolved)))
         stop = stack.enter_context(stopping())
         how = Manner(tuple(watchers), given["save_every"], stop)
         return train_experiment(resolved, folder, data=data, how=how)
@@ -100,11 +108,12 @@ def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
 
 def train_all(experiments: list[Experiment], given: dict[str, Any]) -> list[Path]:
     """Train many models together, in one fleet on a GPU and side by side on a CPU."""
+    from unweave.train.fleet_progress import fleet_progress
     from unweave.train.fleet_run import train_fleet
 
     with contextlib.ExitStack() as stack:
         data = _loaded(experiments[0].resolve(), given["quiet"])
-        watchers = () if given["quiet"] else (stack.enter_context(progress(f"{len(experiments)} models")),)
+        watchers = () if given["quiet"] else (stack.enter_context(fleet_progress()),)
         how = Manner(watchers, given["save_every"], stack.enter_context(stopping()))
         return train_fleet(experiments, given["folder"] or "runs", data=data, how=how)
 

@@ -144,7 +144,7 @@ _ROWS: tuple[Metric, ...] = (
         invariant_to=_DRAWN,
         at_chance="one over the number of factors that vary",
         paper="higgins2017beta",
-        on_cpu="a linear classifier, of features made where the codes are",
+        on_cpu="a linear classifier",
     ),
     _supervised(
         factor_vae,

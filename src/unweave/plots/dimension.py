@@ -148,7 +148,7 @@ def dimension_page(
         Section("How this was made", facts(settings)),
     ]
     lead = f"The answer: {short(answer)}." if answer is not None else "Curves over the number of latents."
-    html = page(title, sections, {}, lead)
+    html = page(title, sections, {}, lead, "unweave dimension")
     return DimensionPage(html, {f"{name}.png": to_png(figure) for name, figure in drawn.items()})
 
 

@@ -61,13 +61,11 @@ def similarity_map(comparison: Comparison, measure: str) -> "matplotlib.figure.F
 
 def _section(comparison: Comparison, place: int, maps: Mapping[str, Any]) -> Section:
     disagree = int(comparison.averaged.disagree.sum())
-    chance = int((comparison.p_values > 0.05).sum())
     n_cells = comparison.cka.numel()
     words = paragraphs(
         f"Rows: {comparison.left}. Columns: {comparison.right}. The lines part encoder from decoder."
         f" {_pairs(comparison.n_pairs)} {comparison.estimator.capitalize()} CKA.",
-        f"CKA and Procrustes differ by more than 0.1 in {disagree or 'none'} of {n_cells} cells. The similarity could be"
-        f" chance in {chance or 'none'} of them (p > 0.05 among shuffled examples).",
+        f"CKA and Procrustes differ by more than 0.1 in {disagree or 'none'} of {n_cells} cells. {_chance(comparison)}",
     )
     charts = [
         chart(
@@ -81,6 +79,13 @@ def _section(comparison: Comparison, place: int, maps: Mapping[str, Any]) -> Sec
     title = _title(comparison)
     # one below the other: side by side the numbers in the cells would be too small to read
     return Section(title, joined(words, *charts))
+
+
+def _chance(comparison: Comparison) -> str:
+    chance = int((comparison.p_values > 0.05).sum())
+    if chance == comparison.p_values.numel():
+        return "No cell has p ≤ 0.05 among shuffled examples; fewer than 19 shuffles cannot show it."
+    return f"The similarity could be chance in {chance or 'none'} of them (p > 0.05 among shuffled examples)."
 
 
 def _title(comparison: Comparison) -> str:

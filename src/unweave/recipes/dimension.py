@@ -135,12 +135,19 @@ def write_dimension(found: Dimension, title: str) -> Path:
         threshold=0.0 if found.fondue is None else found.fondue.threshold,
         rows=found.rows,
         curves=None if curves is None else _drawn(curves),
-        settings=asdict(found.search) | {"steps": found.steps, "start": found.start, "start from": found.start_from},
+        settings=_settings(found),
     )
     for picture, content in made.pictures.items():
         files.write(f"figures/{name}-{picture}", content)
     files.write_json(f"{name}.json", found.to_plain())
     return files.write(f"{name}.html", made.html)
+
+
+def _settings(found: Dimension) -> dict[str, Any]:
+    known = {"steps": found.steps, "start": found.start, "start from": found.start_from}
+    if found.fondue is not None:
+        known["threshold"] = found.fondue.threshold
+    return asdict(found.search) | known
 
 
 def search_id(experiment: Experiment, over: str) -> str:

@@ -1,6 +1,7 @@
 """Which engine trains a fleet: GPU kernels where they run and fit, the portable one everywhere else."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -22,9 +23,9 @@ def side_by_side(experiment: Experiment) -> bool:
     return experiment.plan.device == "cpu" and isinstance(experiment.network, Conv)
 
 
-def models_that_fit(experiment: Experiment, shape: tuple[int, ...]) -> int:
-    """How many models of this kind the free memory of the GPU holds, with a tenth to spare; at least one."""
-    free, _ = torch.cuda.mem_get_info(torch.device(experiment.plan.device))
+def models_that_fit(experiments: Sequence[Experiment], shape: tuple[int, ...]) -> int:
+    """How many models like the largest of these the free memory holds, with a tenth to spare; at least one."""
+    experiment = max(experiments, key=lambda e: (e.objective.has_discriminator, e.latents))
     with torch.device("meta"):
         model = VAE(experiment.architecture(shape), experiment.init, experiment.seed)
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -33,7 +34,17 @@ def models_that_fit(experiment: Experiment, shape: tuple[int, ...]) -> int:
     stored = 2 if experiment.plan.resolve().precision == "bf16" else 4
     # weights, slopes, two moments, a rounded copy; of the discriminator also the copies that its update makes
     state = (16 + stored) * n_parameters + 40 * n_others
-    return max(1, int(0.9 * free / (state + 2 * stored * _n_activations(model, experiment.batch_size))))
+    each = state + 2 * stored * _n_activations(model, experiment.batch_size)
+    return max(1, int(0.9 * _free_memory(experiment.plan.device) / each))
+
+
+def _free_memory(device: str) -> int:
+    if device.startswith("cuda"):
+        return torch.cuda.mem_get_info(torch.device(device))[0]
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not every system says
+        return 1 << 31
 
 
 def _n_activations(model: VAE, batch_size: int) -> int:

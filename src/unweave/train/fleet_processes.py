@@ -9,11 +9,16 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from unweave.data.world import Data
+from unweave.models.objectives import Terms
 from unweave.train.experiment import Experiment, usable_cores
 
-_HELD: dict[str, Data] = {}
+Reached = Callable[[float, float], None]
+"""Told how many steps the members have done on average, and the last loss that one of them saw."""
+
+_HELD: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ def train_side_by_side(
     data: Data,
     save_every: float = 30.0,
     stop: Callable[[], bool] = lambda: False,
-    finished: Callable[[int, int], None] = lambda done, total: None,
+    reached: Reached = lambda steps, loss: None,
     processes: int = 0,
 ) -> list[str]:
     """Train every experiment in a process of its own, as many at a time as there are cores. Returns failures' words.
@@ -44,14 +49,13 @@ def train_side_by_side(
     jobs = [_Job(e, f, save_every, stop_file) for e, f in zip(experiments, folders)]
     failures: list[str] = []
     context = get_context("spawn")
-    with ProcessPoolExecutor(processes or usable_cores(), context, _prepare, (data,)) as pool:
-        waiting, done = {pool.submit(_train_one, job) for job in jobs}, 0
+    seen = context.Array("d", 2)
+    with ProcessPoolExecutor(processes or usable_cores(), context, _prepare, (data, seen)) as pool:
+        waiting = {pool.submit(_train_one, job) for job in jobs}
         while waiting:
             ended, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
             failures += [words for words in (future.result() for future in ended) if words]
-            done += len(ended)
-            for _ in ended:
-                finished(done, len(jobs))
+            reached(seen[0] / len(jobs), seen[1])
             if stop() and not stop_file.exists():
                 stop_file.parent.mkdir(parents=True, exist_ok=True)
                 stop_file.touch()
@@ -59,18 +63,30 @@ def train_side_by_side(
     return failures
 
 
-def _prepare(data: Data) -> None:
+def _prepare(data: Data, seen: Any) -> None:
     import torch
 
     torch.set_num_threads(1)
-    _HELD["data"] = data
+    _HELD.update(data=data, seen=seen)
 
 
 def _train_one(job: _Job) -> str:
     from unweave.train.loop import Interrupted, Manner, NotFinite, train
 
+    seen, before = _HELD["seen"], [-1]
+
+    def watch(done: int, total: int, terms: Terms, recorded: bool) -> None:
+        if recorded:
+            with seen.get_lock():
+                # a member that goes on after an interruption begins with what it had done
+                seen[0] += done - max(before[0], 0)
+                seen[1] = terms["loss"].item()
+            before[0] = done
+
     try:
-        train(job.experiment, job.folder, data=_HELD["data"], how=Manner((), job.save_every, job.stop_file.exists))
+        train(
+            job.experiment, job.folder, data=_HELD["data"], how=Manner((watch,), job.save_every, job.stop_file.exists)
+        )
     except Interrupted:
         return ""
     except NotFinite as error:

@@ -14,10 +14,10 @@ import torch
 
 from unweave.data.world import Data
 from unweave.train.checkpoint import KEPT, from_bytes, to_bytes
-from unweave.train.experiment import Experiment, experiment_to
+from unweave.train.experiment import Experiment, experiment_to, usable_cores
 from unweave.train.fleet import Fleet, new_fleet, set_state, state_tensors
 from unweave.train.fleet_batches import source_of
-from unweave.train.fleet_engine import choose_engine, least_group, side_by_side
+from unweave.train.fleet_engine import choose_engine, least_group, models_that_fit, side_by_side
 from unweave.train.fleet_finish import FleetHistory, claim, finish_member, snapshot_member
 from unweave.train.fleet_members import arrange, check_structure
 from unweave.train.fleet_processes import train_side_by_side
@@ -71,19 +71,37 @@ def train_fleet(
     for _, begun in _begun(pairs, Path(root)):
         _together(begun, Path(root), data, how)
     todo = [pair for pair in pairs if not _done(pair[1])]
-    for begin in range(0, len(todo), size or len(todo) or 1):
-        _together(todo[begin : begin + (size or len(todo))], Path(root), data, how)
+    for part in _parts(todo, size, data):
+        _together(part, Path(root), data, how)
     return paths
+
+
+def _parts(todo: list[Pair], size: int | None, data: Data) -> list[list[Pair]]:
+    """The models in fleets that fit into free memory, and a line that says so; with a ``size``, in fleets of that."""
+    if not todo:
+        return []
+    fitting = models_that_fit([experiment for experiment, _ in todo], data.shape)
+    chosen = min(size or len(todo), fitting)
+    # equal fleets: 50 that fit by 40 are 25 and 25
+    count = -(-len(todo) // chosen)
+    chosen = -(-len(todo) // count) if size is None else chosen
+    _say(f"{len(todo)} models in {'one fleet' if count == 1 else f'{count} fleets of up to {chosen}'}: {fitting:,} fit")
+    return [todo[begin : begin + chosen] for begin in range(0, len(todo), chosen)]
 
 
 def _alone(pairs: Sequence[Pair], data: Data, how: Manner) -> None:
     todo = [pair for pair in pairs if not _done(pair[1])]
     folders = [folder.path for _, folder in todo]
 
-    def finished(done: int, total: int) -> None:
-        _say(f"{done} of {total} models finished")
+    total = todo[0][0].n_updates
+    _say(f"{len(todo)} models, {min(len(todo), usable_cores())} at a time in single-threaded processes")
 
-    given = {"data": data, "save_every": how.save_every, "stop": how.stop, "finished": finished}
+    def reached(steps: float, loss: float) -> None:
+        terms = {"loss": torch.tensor(loss), "models": torch.tensor(len(todo))}
+        for watch in how.watchers:
+            watch(int(steps), total, terms, True)
+
+    given = {"data": data, "save_every": how.save_every, "stop": how.stop, "reached": reached}
     for words in train_side_by_side([e for e, _ in todo], folders, **given):  # type: ignore[arg-type]
         _say(words)
     if any(not _done(folder) for _, folder in todo):
@@ -160,7 +178,7 @@ def _watch(how: Manner, fleet: Fleet, done: int, total: int) -> None:
     loss = torch.cat([group.terms["loss"] for group in fleet.groups])
     mean = torch.where(fleet.alive, loss, 0.0).sum() / fleet.alive.sum()
     for watch in how.watchers:
-        watch(done, total, {"loss": mean}, True)
+        watch(done, total, {"loss": mean, "models": fleet.alive.sum()}, True)
 
 
 def _snapshot(voyage: Voyage, fleet: Fleet, shape: tuple[int, ...], step: int) -> None:

@@ -238,11 +238,12 @@ class CompareAnswer(Answer):
 
 
 class Mark(Answer):
-    """A published value, to be drawn beside ours."""
+    """A published claim beside ours. One with a ``value`` and a ``column`` of the table is drawn as a mark."""
 
     what: str
+    published: str
+    value: float | None
     column: str | None
-    value: float
     ours: float | None
     verdict: str
 

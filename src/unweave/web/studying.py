@@ -1,5 +1,7 @@
 """Studies of a store: which runs belong to one, and what was published beside what was found."""
 
+import csv
+import io
 import json
 from typing import Any
 
@@ -26,7 +28,8 @@ def study_answer(shelf: Shelf, name: str) -> StudyAnswer:
     if name not in _planned(shelf):
         raise NotHere(f"there is no study {name[:80]!r} in this store; {WHOLE!r} is always there")
     plan = _plan(shelf, name)
-    return StudyAnswer(name=name, title=str(plan.get("title") or name), ids=_ids(plan), marks=_marks(plan))
+    marks = [_mark(one) for one in _claims(shelf, name, plan)]
+    return StudyAnswer(name=name, title=str(plan.get("title") or name), ids=_ids(plan), marks=marks)
 
 
 def _planned(shelf: Shelf) -> list[str]:
@@ -48,18 +51,27 @@ def _ids(plan: dict[str, Any]) -> list[str] | None:
     return None
 
 
-def _marks(plan: dict[str, Any]) -> list[Mark]:
-    made = []
-    for one in plan.get("comparisons", []) if isinstance(plan.get("comparisons"), list) else []:
-        published = number(one.get("published")) if isinstance(one, dict) else None
-        if published is not None:
-            made.append(
-                Mark(
-                    what=str(one.get("what", "")),
-                    column=one.get("column") if isinstance(one.get("column"), str) else None,
-                    value=published,
-                    ours=number(one.get("ours")),
-                    verdict=str(one.get("verdict", "")),
-                )
-            )
-    return made
+def _claims(shelf: Shelf, name: str, plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """What was published: as the plan says it, or as the study's report has compared it."""
+    if isinstance(found := plan.get("comparisons"), list):
+        return [one for one in found if isinstance(one, dict)]
+    content = shelf.own_file("reports", name, "results.csv")
+    return [] if content is None else list(csv.DictReader(io.StringIO(content.decode(errors="replace"))))
+
+
+def _mark(one: dict[str, Any]) -> Mark:
+    return Mark(
+        what=str(one.get("what", "")),
+        published=str(one.get("published", "")),
+        value=_read(one.get("published")),
+        column=one["column"] if isinstance(one.get("column"), str) else None,
+        ours=_read(one.get("ours")),
+        verdict=str(one.get("verdict", "")),
+    )
+
+
+def _read(value: Any) -> float | None:
+    try:
+        return number(float(value))
+    except (TypeError, ValueError):
+        return None

@@ -74,7 +74,8 @@ def test_reconstruction_is_the_likelihood_of_held_out_rows(run):
     points = run.data.examples(run.rows(300))
     rebuilt = run.decode(run.encode(points).mean)
     assert found["deterministic"] == pytest.approx(float((rebuilt - points).square().sum(1).mean()), rel=1e-4)
-    assert found["loss"] > found["deterministic"] and found["stochastic"] > 0
+    assert found["loss"] > found["deterministic"]
+    assert found["stochastic"] > 0
     assert found["variance"] == pytest.approx(points.double().var(0, correction=0).sum().item())
 
 
@@ -82,7 +83,8 @@ def test_classes_are_no_factors_and_autoencoders_no_exception(tmp_path):
     given = {"steps": 2, "latents": 3, "plan": PLAN, "history_every": 1}
     paths = train_fleet([uw.Experiment(Micro(), uw.AE(), uw.MLP((8,), (8,)), **given)], tmp_path)
     found = DecoderGeometry(64, 4)(Run(paths[0]))
-    assert 0.0 <= found["ds"] <= 1.0 and found["reconstruction"]["stochastic"] == 0.0
+    assert 0.0 <= found["ds"] <= 1.0
+    assert found["reconstruction"]["stochastic"] == 0.0
     labelled = Run(paths[0])
     data = labelled.data
     # class labels in place of factors
@@ -100,7 +102,8 @@ def test_the_untrained_decoder_is_the_one_that_training_began_with(tmp_path):
 
 def test_the_regime_is_read_from_the_history(run):
     found = RegimeCourse(every=20)(run)
-    assert found["steps"] == [0, 20] and found["n_looks"] == 2
+    assert found["steps"] == [0, 20]
+    assert found["n_looks"] == 2
     history = run.history
     row = history.steps.index(20)
     kl = history.latent("kl")[row].double()
@@ -108,9 +111,11 @@ def test_the_regime_is_read_from_the_history(run):
     rest = 0.5 * history.latent("mean_variance")[row].double()[used].sum() + kl[~used].sum()
     # KL − KL≈ = ½ Σ_active σ² + Σ_passive KL
     assert found["delta"][1] == pytest.approx(float(rest / kl.sum()), rel=1e-5)
-    assert found["since"] is None and found["share"] == 0.0
+    assert found["since"] is None
+    assert found["share"] == 0.0
     lenient = RegimeCourse(threshold=1e9, every=20)(run)
-    assert lenient["since"] == 0 and lenient["share"] == 1.0
+    assert lenient["since"] == 0
+    assert lenient["share"] == 1.0
 
 
 def test_the_regime_of_a_batch_is_that_of_its_posteriors(run):

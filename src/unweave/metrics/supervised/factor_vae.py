@@ -60,11 +60,11 @@ def factor_vae(
     variance = _variance(table[rows])
     active = _active(variance.cpu().numpy(), prune, threshold)
     if len(groups.factors) == 0 or not active.any():
-        return _nothing(active, labels.shape[1], prune)
+        return _nothing(active, labels.shape[1], prune, table.device)
     kept = torch.from_numpy(active).to(table.device)
     scaled = table[:, kept].contiguous(), variance[kept]
     parts = [_drawn_votes(*scaled, groups, n, batch_size, generator, labels.shape[1]) for n in (n_train, n_test)]
-    return _majority(parts[0], parts[1], active, prune)
+    return _majority(parts[0], parts[1], kept, prune)
 
 
 def factor_vae_of_draws(
@@ -94,12 +94,12 @@ def factor_vae_of_draws(
     active = _active(variance.cpu().numpy(), prune, threshold)
     n_factors = int(labels.max()) + 1
     if not active.any():
-        return _nothing(active, n_factors, prune)
+        return _nothing(active, n_factors, prune, table.device)
     kept = torch.from_numpy(active).to(table.device)
     winner = _stillest(table[:, :, kept], variance[kept])
     shape = (int(active.sum()), n_factors)
     parts = [_count(winner[part], labels[part], shape) for part in (slice(n_train), slice(n_train, None))]
-    return _majority(parts[0], parts[1], active, prune)
+    return _majority(parts[0], parts[1], kept, prune)
 
 
 def _active(variance: Float[np.ndarray, "latent"], prune: str, threshold: float) -> Bool[np.ndarray, "latent"]:
@@ -146,18 +146,16 @@ def _count(
     return np.bincount(winner * shape[1] + which, minlength=shape[0] * shape[1]).reshape(shape)
 
 
-def _majority(train: np.ndarray, test: np.ndarray, active: np.ndarray, prune: str) -> FactorVae:
+def _majority(train: np.ndarray, test: np.ndarray, active: Bool[Tensor, "latent"], prune: str) -> FactorVae:
     answer = train.argmax(1)
     train_accuracy, accuracy = (
         float(votes[np.arange(len(votes)), answer].sum() / votes.sum()) for votes in (train, test)
     )
-    votes = np.zeros((len(active), train.shape[1]), np.int64)
-    votes[active] = train
-    return FactorVae(
-        accuracy, train_accuracy, torch.from_numpy(votes), torch.from_numpy(active), int(active.sum()), prune
-    )
+    votes = torch.zeros((len(active), train.shape[1]), dtype=torch.int64, device=active.device)
+    votes[active] = torch.from_numpy(train).to(active.device)
+    return FactorVae(accuracy, train_accuracy, votes, active, int(active.sum()), prune)
 
 
-def _nothing(active: np.ndarray, n_factors: int, prune: str) -> FactorVae:
-    votes = torch.zeros((len(active), n_factors), dtype=torch.int64)
-    return FactorVae(0.0, 0.0, votes, torch.from_numpy(active), int(active.sum()), prune)
+def _nothing(active: np.ndarray, n_factors: int, prune: str, device: torch.device) -> FactorVae:
+    votes = torch.zeros((len(active), n_factors), dtype=torch.int64, device=device)
+    return FactorVae(0.0, 0.0, votes, torch.from_numpy(active).to(device), int(active.sum()), prune)

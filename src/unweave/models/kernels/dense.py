@@ -16,7 +16,7 @@ from unweave.models.kernels.adam import adam_at
 from unweave.models.kernels.convolutions import Tiles
 from unweave.shapes import Bool, Float, Tensor
 
-TUNED = {"narrow": Tiles(64, 64, 4, 3), "wide": Tiles(128, 128, 8, 3), "update": Tiles(64, 64, 4, 2)}
+TUNED = {"narrow": Tiles(64, 64, 4, 3), "wide": Tiles(128, 256, 8, 3), "update": Tiles(64, 64, 8, 2)}
 """Rows and columns of a tile, warps and stages, for an H200 (benchmarks/tune.py)."""
 
 

@@ -12,10 +12,9 @@ import torch
 import triton
 import triton.language as tl
 
-from unweave.models.kernels.convolutions import ALL, Join, Tiles, one_parity
+from unweave.models.kernels.convolutions import Join, Tiles, one_parity
 from unweave.models.kernels.pixels import BITS, IMAGES_AT_ONCE, MASKS, PADDED, Frame, pitch, stored_pixels
 from unweave.models.kernels.sums import add_up
-from unweave.models.kernels.whole import all_parities, big_places
 from unweave.shapes import Float, Shaped, Tensor
 
 TUNED = {
@@ -83,8 +82,7 @@ def first_backward(
     parts, chosen = triton.cdiv(n_batch, IMAGES_AT_ONCE), _tiles("inward", image.dtype, frame.channels)
     size, taps = taps_padded(first), first.kernel**2 * frame.channels
     shares = gradients.new_empty(n_models, parts, taps + 1, first.n_small)
-    kernel = _first_backward_whole if chosen.run == ALL and second.kernel == 4 else _first_backward
-    kernel[(n_models * parts,)](
+    _first_backward[(n_models * parts,)](
         slope, weights, image, examples, shares, weights.stride(0), second.weight_at, parts, n_batch,
         second.height, second.width, second.n_big, second.n_small, second.kernel, frame.channels, first.kernel, size,
         pitch(frame.channels), frame.packing, frame.height, frame.width, frame.top, frame.left,
@@ -231,59 +229,7 @@ def _first_backward(
         )
     TAPS: tl.constexpr = KERNEL * KERNEL * C
     shares += (model * parts + part) * ((TAPS + 1) * CB)
-    _keep_shares(shares, total, CB, SIZE, C, CP, KERNEL)
-    tl.store(shares + TAPS * CB + channel, tl.sum(summed, axis=0))
-
-
-@triton.jit
-def _first_backward_whole(
-    small, weights, like, examples, shares, weight_stride, weight_at, parts, n_batch,
-    H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr, CS: tl.constexpr, K: tl.constexpr,
-    C: tl.constexpr, KERNEL: tl.constexpr, SIZE: tl.constexpr, CP: tl.constexpr,
-    PACKING: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, TOP: tl.constexpr, LEFT: tl.constexpr,
-    IMAGES: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
-):  # fmt: skip
-    """The same with all four parities at a time."""
-    TILES: tl.constexpr = (IMAGES * H * W + ROWS - 1) // ROWS
-    model = (tl.program_id(0) // parts).to(tl.int64)
-    part = tl.program_id(0) % parts
-    channel = tl.arange(0, CB)
-    begin = part * IMAGES * H * W
-    end = tl.minimum(begin + IMAGES * H * W, n_batch * H * W)
-    total = tl.zeros((CB, SIZE), dtype=tl.float32)
-    summed = tl.zeros((4 * CB,), dtype=tl.float32)
-    for turn in range(TILES):
-        pixel = begin + turn * ROWS + tl.arange(0, ROWS)
-        inside = pixel < end
-        x, y, image = pixel % W, pixel // W % H, pixel // (W * H)
-        slope = all_parities(
-            small + model * n_batch * (H * W * CS), weights + model * weight_stride + weight_at, image, y, x, inside,
-            H, W, CB, CS, PRODUCT,
-        )  # fmt: skip
-        place = model * n_batch * (H * W * 4 * CB) + big_places(image, y, x, H, W, CB)
-        active = tl.load(like + place, mask=inside[:, None], other=0.0)
-        slope = tl.where(active > 0, slope, 0.0)
-        summed += tl.sum(slope, axis=0)
-        # from [pixel, (parity, channel)] to [(pixel, parity), channel]
-        each = begin + turn * ROWS + tl.arange(0, 4 * ROWS) // 4
-        parity = tl.arange(0, 4 * ROWS) % 4
-        line, column = 2 * (each // W % H) + parity // 2, 2 * (each % W) + parity % 2
-        patch = _first_patches(
-            examples, model * n_batch + each // (W * H), line, column, each < end, 2 * H, 2 * W, C, KERNEL, SIZE,
-            PACKING, HEIGHT, WIDTH, TOP, LEFT,
-        )  # fmt: skip
-        flat = tl.reshape(slope.to(like.dtype.element_ty), (4 * ROWS, CB))
-        total = tl.dot(tl.trans(flat), patch.to(like.dtype.element_ty), total, input_precision=PRODUCT)
-    TAPS: tl.constexpr = KERNEL * KERNEL * C
-    shares += (model * parts + part) * ((TAPS + 1) * CB)
-    _keep_shares(shares, total, CB, SIZE, C, CP, KERNEL)
-    tl.store(shares + TAPS * CB + channel, tl.sum(tl.reshape(summed, (4, CB)), axis=0))
-
-
-@triton.jit
-def _keep_shares(
-    shares, total, CB: tl.constexpr, SIZE: tl.constexpr, C: tl.constexpr, CP: tl.constexpr, KERNEL: tl.constexpr
-):
-    channel, k = tl.arange(0, CB), tl.arange(0, SIZE)
+    k = tl.arange(0, SIZE)
     used = ((k < KERNEL * KERNEL * CP) & (k % CP < C))[None, :] & (channel >= 0)[:, None]
     tl.store(shares + (k // CP * C + k % CP)[None, :] * CB + channel[:, None], total, mask=used)
+    tl.store(shares + TAPS * CB + channel, tl.sum(summed, axis=0))

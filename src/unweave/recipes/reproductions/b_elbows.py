@@ -12,7 +12,15 @@ from unweave.algorithms.elbow import elbow
 from unweave.models.objectives import AE, DIPVAEII, BetaVAE, Objective
 from unweave.plots.curves import line_bands
 from unweave.recipes.reproductions import b_published as published
-from unweave.recipes.reproductions.b_results import THESIS, Measured, check_size, essence, measured, notes
+from unweave.recipes.reproductions.b_results import (
+    THESIS,
+    Measured,
+    asked_essence,
+    check_size,
+    essence,
+    measured,
+    notes,
+)
 from unweave.recipes.reproductions.b_rows import EXTENTS, Row, base_of, searches_of
 from unweave.recipes.reproductions.b_search import outcomes, search_study
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
@@ -131,7 +139,7 @@ def _answers(row: Row, results: Results, size: str) -> dict[int, int]:
 
 
 def _points(panel: Panel, results: Results, size: str) -> list[Measured]:
-    asked = {essence(experiment.resolve()) for experiment in panel.curve(size)}
+    asked = {asked_essence(experiment) for experiment in panel.curve(size)}
     found = measured(results, point_measure(size))
     return [row for row in found if row.found and essence(row.experiment) in asked]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from unweave.config import fingerprint, unknown
@@ -86,14 +87,21 @@ def finished(results: Results, experiments: Sequence[Experiment]) -> list[Run]:
     known = {essence(one): one for one in results.experiments}
     runs = []
     for experiment in experiments:
-        found = known.get(essence(experiment.resolve()))
+        found = known.get(asked_essence(experiment))
         if found is not None and results.store.folder(found.id).has("model.safetensors"):
             device = "cuda" if torch.cuda.is_available() else "cpu"
             runs.append(Run(results.store.folder(found.id).path, device))
     return runs
 
 
+@lru_cache(maxsize=100_000)
 def essence(experiment: Experiment) -> str:
     """A resolved experiment without its plan: device and threads change bits, not what a run is an example of."""
     # through JSON and back, as resolve does: BetaVAE(6) and BetaVAE(6.0) are one
     return fingerprint(experiment_from(experiment_to(replace(experiment, plan=Plan()))))
+
+
+@lru_cache(maxsize=100_000)
+def asked_essence(experiment: Experiment) -> str:
+    """The same of an experiment that is not resolved."""
+    return essence(replace(experiment, world=experiment.world.resolve()))

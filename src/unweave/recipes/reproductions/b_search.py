@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from unweave.algorithms.fondue import METHODS, Fondue, Reading, fondue
-from unweave.recipes.reproductions.b_results import essence, measured
+from unweave.recipes.reproductions.b_results import asked_essence, essence, measured
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -88,8 +88,8 @@ def _next(searches: Sequence[Search], results: Results) -> tuple[Experiment, ...
 def _asked(searches: Sequence[Search], known: Known) -> tuple[Experiment, ...]:
     ended = ((search, replay(search, known.get(_key(search), {}))) for search in searches)
     asked = [replace(search.base, latents=found) for search, found in ended if isinstance(found, int)]
-    return tuple({essence(experiment.resolve()): experiment for experiment in asked}.values())
+    return tuple({asked_essence(experiment): experiment for experiment in asked}.values())
 
 
 def _key(search: Search) -> tuple[str, str]:
-    return essence(replace(search.base.resolve(), latents=1)), METHODS[search.method].criterion
+    return asked_essence(replace(search.base, latents=1)), METHODS[search.method].criterion

@@ -12,7 +12,7 @@ from unweave.algorithms.fondue import CRITERIA, METHODS, Fondue
 from unweave.plots.dimension import SearchTable, criterion
 from unweave.plots.matrices import bars
 from unweave.recipes.reproductions import b_published as published
-from unweave.recipes.reproductions.b_results import THESIS, check_size, essence, measured, notes
+from unweave.recipes.reproductions.b_results import THESIS, asked_essence, check_size, essence, measured, notes
 from unweave.recipes.reproductions.b_rows import EXTENTS, STARTS, Row, searches_of
 from unweave.recipes.reproductions.b_search import Search, outcomes, search_study
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
@@ -70,7 +70,7 @@ def judge_table(table: Table, results: Results, size: str) -> Outcome:
     """Every row beside the published one, and what the table as a whole claims."""
     at = table.at(size)
     searches = {row: searches_of(row, size) for row in at.rows + at.beside}
-    answers = {row: _by_seed(found, results) for row, found in searches.items()}
+    answers = _answers(searches, results)
     comparisons = [*(_truth if size == "smoke" else _numbers)(at.rows, answers), *_spreads(at.rows, answers)]
     comparisons += [*table.claims(answers, size), *_passive(at.rows, searches, answers, results)]
     return Outcome(
@@ -125,9 +125,13 @@ def both(*claims: Claims) -> Claims:
     return together
 
 
-def _by_seed(searches: list[Search], results: Results) -> dict[int, Fondue]:
-    ended = zip(searches, outcomes(searches, results))
-    return {search.base.seed: found for search, found in ended if found is not None}
+def _answers(searches: Mapping[Row, list[Search]], results: Results) -> Answers:
+    every = [search for mine in searches.values() for search in mine]
+    ended = {id(search): found for search, found in zip(every, outcomes(every, results))}
+    return {
+        row: {search.base.seed: found for search in mine if (found := ended[id(search)]) is not None}
+        for row, mine in searches.items()
+    }
 
 
 def _numbers(rows: tuple[Row, ...], answers: Answers) -> Iterator[Comparison]:
@@ -164,7 +168,7 @@ def _passive(
     measure = searches[chosen[0]][0].measure
     known = {essence(one.experiment): one.found[measure.criterion]["passive"] for one in measured(results, measure)}
     counts = [
-        known.get(essence(replace(search.base.resolve(), latents=answers[row][search.base.seed].n)))
+        known.get(asked_essence(replace(search.base, latents=answers[row][search.base.seed].n)))
         for row in chosen
         for search in searches[row]
         if search.base.seed in answers[row] and answers[row][search.base.seed].n > 0

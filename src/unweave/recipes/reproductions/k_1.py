@@ -64,19 +64,15 @@ def _gap(table: "pl.DataFrame") -> Comparison:
 
 
 def _exception(table: "pl.DataFrame") -> Comparison:
-    """DIP-VAE-I against the others, seed by seed."""
-    mean = table.with_columns(value=column(table, COLUMNS["mean"]))
-    own = mean.filter(mean["objective"] == "dip_vae_i").group_by("seed").agg(value=mean_of("value"))
-    others = mean.filter(mean["objective"] != "dip_vae_i").group_by("seed").agg(value=mean_of("value"))
-    what = "DIP-VAE-I's mean codes against those of the others"
-    return compare_difference(what, dict(own.rows()), dict(others.rows()), -1)
-
-
-def mean_of(name: str) -> "pl.Expr":
-    """The mean of a column's numbers."""
+    """DIP-VAE-I against the mean of the others, by seed and strength."""
     import polars as pl
 
-    return pl.col(name).drop_nans().mean()
+    mean = table.with_columns(value=column(table, COLUMNS["mean"])).filter(pl.col("value").is_finite())
+    found = mean.group_by("seed", "place", own=pl.col("objective") == "dip_vae_i").agg(pl.col("value").mean())
+    values: dict[bool, dict[tuple[int, int], float]] = {True: {}, False: {}}
+    for seed, place, own, value in found.rows():
+        values[own][seed, place] = value
+    return compare_difference("DIP-VAE-I's mean codes against those of the others", values[True], values[False], -1)
 
 
 def _figure(table: "pl.DataFrame") -> "matplotlib.figure.Figure":

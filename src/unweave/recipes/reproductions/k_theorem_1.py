@@ -99,10 +99,11 @@ def _dependence(turned: Float[Tensor, "sample factor"]) -> float:
 def _slopes(
     factors: Float[Tensor, "sample factor"], marginals: tuple[Marginal, ...]
 ) -> Float[Tensor, "sample factor factor"]:
-    def one(point: Float[Tensor, "factor"]) -> Float[Tensor, "factor"]:
-        return entangle(point[None], marginals)[0]
-
-    return torch.func.vmap(torch.func.jacfwd(one))(factors)
+    points = factors.clone().requires_grad_()
+    turned = entangle(points, marginals)
+    # samples do not know each other, so the slopes of a sum over them are the slopes of each
+    rows = [torch.autograd.grad(column.sum(), points, retain_graph=True)[0] for column in turned.unbind(1)]
+    return torch.stack(rows, dim=1)
 
 
 def _mig(codes: Float[Tensor, "sample factor"], factors: Float[Tensor, "sample factor"]) -> float:

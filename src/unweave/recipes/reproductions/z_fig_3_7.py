@@ -137,8 +137,10 @@ def _by_beta(results: Results, world: str, betas: tuple[float, ...]) -> "dict[fl
 
 
 def _best(parts: "dict[float, pl.DataFrame]") -> float:
-    means = {beta: float(np.nanmean(column(part, "decoder.ds"))) for beta, part in parts.items() if part.height}
-    return max(means, key=lambda beta: means[beta])
+    """The β of the highest mean DS; the first one where nothing was measured."""
+    scores = {beta: column(part, "decoder.ds") for beta, part in parts.items()}
+    means = {beta: found[np.isfinite(found)].mean() for beta, found in scores.items() if np.isfinite(found).any()}
+    return max(means, key=lambda beta: means[beta]) if means else next(iter(parts))
 
 
 def _linear(parts: "dict[float, pl.DataFrame]") -> list[Comparison]:

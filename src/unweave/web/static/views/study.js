@@ -64,14 +64,14 @@ class Study {
       .filter((one) => known(one.x) && known(one.y));
     const both = spearman(points.map((one) => one.x), points.map((one) => one.y));
     const legend = h("p", { class: "legend" }, names.map((name, at) => h("span", {}, dot(COLOURS[at % COLOURS.length]), ` ${name} `)));
-    const marks = this.study.marks.flatMap((one) => ["x", "y"].filter((axis) => one.column === this[axis]).map((axis) => ({ axis, value: one.value, words: one.what })));
+    const marks = ["x", "y"].flatMap((axis) => this.#marked(this[axis]).map((one) => ({ axis, ...one })));
     return h("section", { id: "scatter" }, h("h2", {}, "One against the other"), h("div", { class: "tools" }, this.#choice("x", "across"), this.#choice("y", "up")), legend,
       figure(scatter({ points, groups: names, xName: column(this.x), yName: column(this.y), marks, onpick: (id) => visit(toRun(id)), label: `${column(this.y)} against ${column(this.x)}` }),
         { name: `${this.study.name}-scatter`, caption: `${number(points.length)} runs; rank correlation ${number(both, 2)}. A click on a point opens its run.` }));
   }
 
   #violins() {
-    const marks = this.study.marks.filter((one) => one.column === this.y).map((one) => ({ value: one.value, words: one.what }));
+    const marks = this.#marked(this.y);
     const shown = this.groups.map((group) => ({ ...group, values: group.places.map((place) => runs.value(this.y, place)), ids: group.places.map((place) => runs.ids[place]) }))
       .map((group) => ({ ...group, ids: group.ids.filter((_, at) => known(group.values[at])), values: group.values.filter(known) })).filter((group) => group.values.length).slice(0, MOST_GROUPS);
     return h("section", { id: "violins" }, h("h2", {}, "By objective and strength"),
@@ -89,9 +89,15 @@ class Study {
         { name: `${this.study.name}-rank-correlations`, caption: names.length > MOST_METRICS ? `The first ${MOST_METRICS} of ${names.length} numbers.` : "" }));
   }
 
+  /** Published values of one column: those that name it, nothing that merely mentions it. */
+  #marked(name) {
+    const fits = (one) => one.column === name || [column(name), `mean ${column(name)}`].includes(one.what.toLowerCase());
+    return this.study.marks.filter((one) => one.value !== null && fits(one)).map((one) => ({ value: one.value, words: one.what }));
+  }
+
   #marks() {
     if (!this.study.marks.length) return null;
-    const rows = this.study.marks.map((one) => h("tr", {}, h("td", {}, one.what), h("td", { class: "right" }, number(one.value)), h("td", { class: "right" }, number(one.ours)), h("td", {}, one.verdict)));
+    const rows = this.study.marks.map((one) => h("tr", {}, h("td", {}, one.what), h("td", {}, one.value === null ? one.published : number(one.value)), h("td", {}, number(one.ours)), h("td", {}, one.verdict)));
     return h("section", { id: "published" }, h("h2", {}, "Published beside ours"), h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, ["claim", "published", "ours", "verdict"].map((words) => h("th", {}, words)))), h("tbody", {}, rows))));
   }
 }
