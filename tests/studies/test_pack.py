@@ -76,3 +76,13 @@ def test_a_poisoned_experiment_is_named_before_anything_is_trained() -> None:
         plan([tiny(0, network=uw.Conv((2,) * 9, (2,) * 9, 4))])
     with pytest.raises(Poisoned, match="not on this machine"):
         plan([uw.Experiment(WORLDS["shapes3d"]())])
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="is about machines without a GPU")
+def test_a_machine_without_a_gpu_plans_for_others() -> None:
+    with pytest.raises(Poisoned, match="no CUDA device here"):
+        plan([tiny(0, plan=uw.Plan("cuda"))])
+    (planned,) = plan([tiny(0, plan=uw.Plan("cuda"))], needs_data=False).values()
+    assert planned.plan == uw.Plan("cuda", 1, "bf16")
+    assert pack([planned])[0].needs_gpu
+    assert not measuring([planned], ())[0].needs_gpu

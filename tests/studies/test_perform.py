@@ -1,5 +1,6 @@
 """What a worker does when things go wrong: failure is data, damage is repaired, a full disk stops the study."""
 
+import contextlib
 import errno
 import json
 import os
@@ -184,6 +185,21 @@ def test_a_run_held_by_another_is_waited_for(tmp_path: Path, monkeypatch: pytest
     other.claim(experiment.id)
     perform(Pack((experiment,)), tmp_path)
     assert len(waits) == 3
+    assert Store(tmp_path).folder(experiment.id).has("model.safetensors")
+
+
+def test_a_folder_that_another_command_writes_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment, waits = tiny(0, network=CONV).resolve(), list[float]()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(Store(tmp_path).folder(experiment.id).locked())
+
+        def wait(seconds: float) -> None:
+            waits.append(seconds)
+            stack.close()
+
+        monkeypatch.setattr(performing.time, "sleep", wait)
+        perform(Pack((experiment,)), tmp_path)
+    assert waits
     assert Store(tmp_path).folder(experiment.id).has("model.safetensors")
 
 

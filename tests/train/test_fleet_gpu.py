@@ -105,4 +105,4 @@ def test_a_fleet_resumes_exactly(tmp_path: Path) -> None:
 
 def test_free_memory_bounds_the_fleet() -> None:
     small, large = experiment(), replace(experiment(), batch_size=64)
-    assert models_that_fit([small], (1, 32, 32)) > models_that_fit([large], (1, 32, 32)) > 100
+    assert models_that_fit(small, (1, 32, 32)) > models_that_fit(large, (1, 32, 32)) > 100

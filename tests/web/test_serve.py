@@ -52,7 +52,7 @@ def test_a_run_opens_the_store_around_it(made: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"), [("nowhere", "nowhere is no folder"), ("--prot 1", "Did you mean port?")]
+    ("words", "message"), [("nowhere", "nowhere is no folder"), ("--prot 1", "Did you mean port or host?")]
 )
 def test_bad_input_is_answered_in_one_sentence(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explore", *words.split()]) == 2

@@ -25,6 +25,7 @@ COMMANDS = {
     "traverse": "pictures of what moves when a latent moves",
     "explore": "see and steer latent spaces in the browser",
     "intrinsic": "in how many dimensions data or codes lie",
+    "bench": "how fast this machine trains: plain loop, CUDA graph and fleet",
 }
 """Every command, the module of the same name in this folder, and what it is for."""
 

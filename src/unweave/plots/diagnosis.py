@@ -145,15 +145,16 @@ def _courses(course: Course, diagnosis: Diagnosis) -> list[Html]:
     """How KL, Δ_KL and correlations went, each where it is known."""
     drawn = []
     if course.kl is not None:
-        figure = latents.latent_history(course.steps, course.kl.numpy(), diagnosis.types)
+        figure = latents.latent_history(np.array(course.steps), course.kl.numpy(), diagnosis.types)
         drawn.append(chart(figure, "kl over training", "Lines: the KL of every latent over the steps of the training."))
     if course.regime is not None and len(course.regime_steps) > 1:
-        figure = loss_curves(course.regime_steps, {"Δ_KL (%)": 100 * course.regime.delta.numpy()})
+        figure = loss_curves(np.array(course.regime_steps), {"Δ_KL (%)": 100 * course.regime.delta.numpy()})
         drawn.append(chart(figure, "delta kl over training", "Line: Δ_KL over the steps of the training."))
     if course.correlations is not None and len(course.snapshots) > 1:
         strongest = course.correlations.strongest.numpy()
         title = "Strongest correlation at every snapshot"
-        figure = latents.latent_history(course.snapshots, strongest, diagnosis.types, title, "|correlation|")
+        at = np.array(course.snapshots)
+        figure = latents.latent_history(at, strongest, diagnosis.types, title, "|correlation|")
         drawn.append(chart(figure, "correlations over training", "Lines: each latent's strongest correlation."))
     return drawn
 

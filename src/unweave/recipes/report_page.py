@@ -94,7 +94,7 @@ def _figures(figures: Mapping[str, "matplotlib.figure.Figure"]) -> Html:
     narrow: list[Html] = []
     wide: list[Html] = []
     for place, (name, figure) in enumerate(figures.items()):
-        is_wide = figure.get_size_inches()[0] > WIDE
+        is_wide = bool(figure.get_size_inches()[0] > WIDE)
         drawn = live_chart(figure, f"figure-{place}", f"Figure: {name}.", name, wide=is_wide)
         (wide if is_wide else narrow).append(drawn)
     return joined(element("div", *narrow, class_="charts") if narrow else Html(), *wide)

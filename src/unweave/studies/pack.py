@@ -106,6 +106,8 @@ def _size(group: Sequence[Experiment], workers: int) -> int:
     on_gpu = first.plan.device.startswith("cuda")
     if not on_gpu and _n_parameters(first) > SMALL:
         return 1
+    if on_gpu:
+        workers = min(workers, torch.cuda.device_count() or workers)
     return min(MOST_ON_GPU if on_gpu else MOST_ON_CPU, math.ceil(len(group) / max(1, workers)))
 
 

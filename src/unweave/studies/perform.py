@@ -39,15 +39,20 @@ def perform(pack: Pack, root: Path | str, how: Manner = Manner()) -> None:
         how = replace(how, stop=lambda asked=how.stop: asked() or holder.lost)  # type: ignore[misc]
         while waiting := [e for e in waiting if not settled(store.folder(e.id), pack)]:
             mine = [experiment for experiment in waiting if holder.claim(experiment.id)]
-            if mine:
-                _perform(replace(pack, experiments=tuple(mine)), store, how)
-            for experiment in mine:
-                holder.release(experiment.id)
-            waiting = [experiment for experiment in waiting if experiment not in mine]
+            try:
+                if mine:
+                    _perform(replace(pack, experiments=tuple(mine)), store, how)
+            except BlockingIOError:
+                mine = []  # another command writes into the folder
+            finally:
+                for run_id in list(holder.held):
+                    holder.release(run_id)
             if how.stop():
                 raise Interrupted("stopped; the same command goes on")
             if not mine:
                 time.sleep(WAIT)
+            elif endless := [e.id for e in mine if not settled(store.folder(e.id), pack)]:
+                raise RuntimeError(f"{endless[0]} came to no end, neither a result nor a failure")
 
 
 def settled(folder: RunFolder, pack: Pack) -> bool:

@@ -7,7 +7,7 @@ import torch
 
 from unweave.config import fingerprint
 from unweave.models import VAE
-from unweave.train.experiment import Experiment
+from unweave.train.experiment import Experiment, Plan
 
 
 class Poisoned(ValueError):
@@ -24,7 +24,7 @@ def plan(experiments: Sequence[Experiment], *, needs_data: bool = True) -> dict[
     tried: set[str] = set()
     for place, experiment in enumerate(experiments):
         try:
-            resolved = _steady(experiment).resolve()
+            resolved = _steady(experiment).resolve() if needs_data or _can(experiment) else _for_others(experiment)
             _try(resolved, needs_data, tried)
         except Exception as error:
             name = f"number {place + 1} of {len(experiments)} ({_words(experiment)})"
@@ -37,6 +37,17 @@ def _steady(experiment: Experiment) -> Experiment:
     plan = experiment.plan
     on_cpu = plan.device == "cpu" or (plan.device == "auto" and not torch.cuda.is_available())
     return replace(experiment, plan=replace(plan, threads=1)) if on_cpu and plan.threads == 0 else experiment
+
+
+def _can(experiment: Experiment) -> bool:
+    return torch.cuda.is_available() or not experiment.plan.device.startswith("cuda")
+
+
+def _for_others(experiment: Experiment) -> Experiment:
+    """Resolved for machines with a GPU, from one without."""
+    given = experiment.plan
+    chosen = Plan(given.device, given.threads or 1, "bf16" if given.precision == "auto" else given.precision)
+    return replace(replace(experiment, plan=Plan("cpu", 1)).resolve(), plan=chosen)
 
 
 def _try(experiment: Experiment, needs_data: bool, tried: set[str]) -> None:

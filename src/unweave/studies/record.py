@@ -59,7 +59,7 @@ class Progress:
     EVERY = 2.0
 
     def __init__(self, home: Path, name: str) -> None:
-        self.file = home / "studies" / f"{name}.progress.json"
+        self.file = _file(home, f"{name}.progress")
         self.begin = self.written = time.monotonic()
         self.ended = 0
         self._write()

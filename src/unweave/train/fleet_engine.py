@@ -1,7 +1,7 @@
 """Which engine trains a fleet: GPU kernels where they run and fit, the portable one everywhere else."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,9 +23,8 @@ def side_by_side(experiment: Experiment) -> bool:
     return experiment.plan.device == "cpu" and isinstance(experiment.network, Conv)
 
 
-def models_that_fit(experiments: Sequence[Experiment], shape: tuple[int, ...]) -> int:
-    """How many models like the largest of these the free memory holds, with a tenth to spare; at least one."""
-    experiment = max(experiments, key=lambda e: (e.objective.has_discriminator, e.latents))
+def models_that_fit(experiment: Experiment, shape: tuple[int, ...]) -> int:
+    """How many models of this kind the free memory holds, with a tenth to spare; at least one."""
     with torch.device("meta"):
         model = VAE(experiment.architecture(shape), experiment.init, experiment.seed)
     n_parameters = sum(parameter.numel() for parameter in model.parameters())

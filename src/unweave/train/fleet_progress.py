@@ -1,4 +1,4 @@
-"""Progress of a fleet: one line with the rate in models a day, redrawn on a terminal, repeated now and then elsewhere."""
+"""Progress of a fleet: one line with its models a day, redrawn on a terminal, repeated now and then elsewhere."""
 
 import contextlib
 import sys
@@ -35,6 +35,8 @@ class _Line:
             self.begin, self.first, self.total, self.shown = now, done, total, now
             return
         if now - self.shown < (REDRAWN_EVERY if self.live else REPEATED_EVERY) and done < total:
+            return
+        if done == self.first:
             return
         self.shown = now
         rate = (done - self.first) / max(now - self.begin, 1e-9)

@@ -80,7 +80,8 @@ def _parts(todo: list[Pair], size: int | None, data: Data) -> list[list[Pair]]:
     """The models in fleets that fit into free memory, and a line that says so; with a ``size``, in fleets of that."""
     if not todo:
         return []
-    fitting = models_that_fit([experiment for experiment, _ in todo], data.shape)
+    largest = max((experiment for experiment, _ in todo), key=lambda e: (e.objective.has_discriminator, e.latents))
+    fitting = models_that_fit(largest, data.shape)
     chosen = min(size or len(todo), fitting)
     # equal fleets: 50 that fit by 40 are 25 and 25
     count = -(-len(todo) // chosen)

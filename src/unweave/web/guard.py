@@ -8,6 +8,7 @@ whatever its route and method, before any of our code sees it.
 import hmac
 import ipaddress
 import json
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from http.cookies import SimpleCookie
@@ -23,6 +24,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 COOKIE = "unweave_token"
 METHODS = ("GET", "HEAD", "POST")
+HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 LARGEST_BODY = 16 * 2**20
 """Bytes of a request; an uploaded image has a smaller limit of its own."""
 
@@ -154,10 +156,8 @@ def _headers(scope: Scope) -> dict[str, list[str]]:
 
 def _name(host: str) -> str:
     """The host of ``name:port`` or ``[address]:port``; something unreadable is no name of ours."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+    found = HOST.fullmatch(host)
+    return found["name"].strip("[]").lower() if found else ""
 
 
 def _is_address(name: str) -> bool:

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unweave.plots.bands import Band, bands
-from unweave.recipes.reproductions.k_grid import EXTENTS, about, settled_table, study
+from unweave.recipes.reproductions.k_grid import about, settled_table, study
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
-from unweave.studies.measures.codes import Codes
 from unweave.studies.results import Results
 from unweave.studies.statistics.intervals import mean_interval
 from unweave.studies.statistics.settings import column
@@ -27,7 +26,7 @@ SHOWN = ("beta_vae", "factor_vae", "beta_tcvae", "dip_vae_i", "dip_vae_ii")
 def k_1(size: str) -> Study:
     """Color-dSprites as published; dSprites at ``small``, so that k-2 and k-3 ask the same models."""
     worlds = ("dsprites",) if size == "small" else ("color_dsprites",)
-    return study("k-1", size, worlds, (Codes(EXTENTS[size].n_samples),), TITLE)
+    return study("k-1", size, worlds, TITLE)
 
 
 def judge(results: Results, size: str) -> Outcome:

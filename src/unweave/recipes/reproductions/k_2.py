@@ -6,9 +6,8 @@ from itertools import combinations
 import numpy as np
 
 from unweave.plots.matrices import heat_map
-from unweave.recipes.reproductions.k_grid import EXTENTS, METRICS, about, settled_table, study
+from unweave.recipes.reproductions.k_grid import METRICS, about, settled_table, study
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
-from unweave.studies.measures.scores import Scores
 from unweave.studies.results import Results
 from unweave.studies.statistics.intervals import bootstrap_interval
 from unweave.studies.statistics.rank_correlations import RankCorrelations, rank_correlations
@@ -27,7 +26,7 @@ Pair = tuple[int, int]
 def k_2(size: str) -> Study:
     """Noisy-dSprites as published; dSprites at ``small``, so that k-1 and k-3 ask the same models."""
     worlds = ("dsprites",) if size == "small" else ("noisy_dsprites",)
-    return study("k-2", size, worlds, (Scores(n_samples=EXTENTS[size].n_samples),), TITLE)
+    return study("k-2", size, worlds, TITLE)
 
 
 def judge(results: Results, size: str) -> Outcome:

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unweave.plots.violins import violins
-from unweave.recipes.reproductions.k_grid import EXTENTS, METRICS, WORLDS, about, settled_table, study
+from unweave.recipes.reproductions.k_grid import METRICS, WORLDS, about, settled_table, study
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
-from unweave.studies.measures.scores import Scores
 from unweave.studies.results import Results
 from unweave.studies.statistics.settings import column
 from unweave.studies.statistics.variance_explained import VarianceExplained, variance_explained
@@ -50,7 +49,7 @@ HOW = "noncentral F"
 def k_3(size: str) -> Study:
     """All seven worlds as published; dSprites at ``small``."""
     worlds = ("dsprites",) if size == "small" else tuple(WORLDS)
-    return study("k-3", size, worlds, (Scores(n_samples=EXTENTS[size].n_samples),), TITLE)
+    return study("k-3", size, worlds, TITLE)
 
 
 def judge(results: Results, size: str) -> Outcome:

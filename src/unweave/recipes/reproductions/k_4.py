@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unweave.plots.forest import forest
-from unweave.recipes.reproductions.k_grid import EXTENTS, METRICS, WORLDS, about, settled_table, study
+from unweave.recipes.reproductions.k_grid import METRICS, WORLDS, about, settled_table, study
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
-from unweave.studies.measures.scores import Scores
 from unweave.studies.results import Results
 from unweave.studies.statistics.settings import cube
 from unweave.studies.statistics.transfer import KINDS, Transfer, transfer
@@ -24,7 +23,7 @@ PUBLISHED = {"same metric and data": 0.807, "same metric, other data": 0.593, "o
 def k_4(size: str) -> Study:
     """All seven worlds as published; dSprites and Color-dSprites at ``small``."""
     worlds = ("dsprites", "color_dsprites") if size == "small" else tuple(WORLDS)
-    return study("k-4", size, worlds, (Scores(n_samples=EXTENTS[size].n_samples),), TITLE)
+    return study("k-4", size, worlds, TITLE)
 
 
 def judge(results: Results, size: str) -> Outcome:

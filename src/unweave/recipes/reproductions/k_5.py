@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unweave.config import unknown
 from unweave.plots.matrices import heat_map
 from unweave.plots.scatter import scatter
-from unweave.recipes.reproductions.k_grid import EXTENTS, METRICS, about, settled_table, study
+from unweave.recipes.reproductions.k_grid import METRICS, about, settled_table, study
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
 from unweave.studies.measures.downstream import DownstreamAccuracy
-from unweave.studies.measures.scores import Scores
 from unweave.studies.results import Results
 from unweave.studies.statistics.rank_correlations import RankCorrelations, rank_correlations
 from unweave.studies.statistics.settings import column
-from unweave.studies.study import Study
+from unweave.studies.study import SIZES, Study
 from unweave.studies.verdicts import Comparison, compare_sign, compare_trend
 
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ DOWNSTREAM = {
 
 def k_5(size: str) -> Study:
     """dSprites, as published."""
-    measures = (Scores(n_samples=EXTENTS[size].n_samples), DOWNSTREAM[size])
-    return study("k-5", size, ("dsprites",), measures, TITLE)
+    if size not in DOWNSTREAM:
+        raise unknown("size", size, SIZES)
+    return study("k-5", size, ("dsprites",), TITLE, (DOWNSTREAM[size],))
 
 
 def judge(results: Results, size: str) -> Outcome:

@@ -19,7 +19,9 @@ from unweave.models.networks.mlp import MLP
 from unweave.models.networks.network import Network
 from unweave.models.objectives import DIPVAEI, DIPVAEII, AnnealedVAE, BetaTCVAE, BetaVAE, FactorVAE, Objective
 from unweave.models.optimisers import Adam
+from unweave.studies.measures.codes import Codes
 from unweave.studies.measures.measure import Measure
+from unweave.studies.measures.scores import Scores
 from unweave.studies.results import Results
 from unweave.studies.statistics.settings import with_settings
 from unweave.studies.study import SIZES, Study
@@ -100,9 +102,11 @@ def grid(size: str, worlds: Sequence[str]) -> tuple[Experiment, ...]:
     )
 
 
-def study(name: str, size: str, worlds: Sequence[str], measures: Sequence[Measure], title: str) -> Study:
-    """The study of one of k-1 to k-5."""
-    return Study(f"{name}-{size}", grid(size, worlds), tuple(measures), title)
+def study(name: str, size: str, worlds: Sequence[str], title: str, more: Sequence[Measure] = ()) -> Study:
+    """The study of one of k-1 to k-5. All take the same measures, so that a model is encoded once for all of them."""
+    experiments = grid(size, worlds)
+    n_samples = EXTENTS[size].n_samples
+    return Study(f"{name}-{size}", experiments, (Codes(n_samples), Scores(n_samples=n_samples), *more), title)
 
 
 def settled_table(results: Results) -> "pl.DataFrame":

@@ -202,9 +202,9 @@ def _figure(cells: list[Comparison], score: str) -> "matplotlib.figure.Figure":
 def _notes(size: str) -> tuple[str, ...]:
     changed = {
         "smoke": "Only the two synthetic worlds, and not the published training: larger β (0.02 and 0.01 instead of"
-        " 0.0001 and 0.001), a learning rate of 0.01 and 6,000 and 2,000 steps, which bring the linear model near its end"
-        " and leave the nonlinear one on the way. This size can tell the order of the models on Synth. Lin.; it says"
-        " nothing of dSprites, and little of the published numbers.",
+        " 0.0001 and 0.001), a learning rate of 0.01 and 6,000 and 2,000 steps, which bring the linear model near its"
+        " end and leave the nonlinear one on the way. This size can tell the order of the models on Synth. Lin.; it"
+        " says nothing of dSprites, and little of the published numbers.",
         "small": "dSprites, Synth. Lin. and Synth. Non-Lin.; MNIST and fMNIST need their files and are left to the"
         " paper size. On dSprites the convolutional network and Adam (0.0005) stand for the fully connected one and"
         " AdaGrad, with 30,000 steps for 460,800. On the synthetic worlds 20,000 steps with batches of 4,096 and a"

@@ -46,7 +46,8 @@ class OnRay(Executor):
                     for reference in done:
                         pack = waiting.pop(reference)
                         for again in _heard(ray, reference, pack, root, ended):
-                            waiting[_sent(task, again, given, self.gpus)] = again
+                            if not how.stop():
+                                waiting[_sent(task, again, given, self.gpus)] = again
                     if how.stop() and not stop_file.exists():
                         stop_file.touch()
             except BaseException:
@@ -81,7 +82,7 @@ def _heard(ray: Any, reference: Any, pack: Pack, root: Path, ended: Ended) -> li
         raise OSError(answer, os.strerror(answer), str(root))
     if answer == "ended":
         ended(pack)
-    return []
+    return [] if answer == "ended" else [pack]
 
 
 def _task(text: str, root: str, save_every: float, stop_file: str) -> str | int:

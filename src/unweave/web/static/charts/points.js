@@ -14,7 +14,11 @@ export function scatter({ points, groups, xName, yName, marks = [], onpick, labe
   const box = { width, height };
   const at = inner(box);
   const column = (axis) => [...points.map((one) => one[axis]), ...marks.filter((one) => one.axis === axis).map((one) => one.value)];
-  const xs = scale(range(column("x")), at.x);
+  const across = column("x");
+  const least = Math.min(...across);
+  // strengths are tried by doubling
+  const log = least > 0 && Math.max(...across) >= 16 * least;
+  const xs = log ? scale([least / 1.2, Math.max(...across) * 1.2], at.x, true) : scale(range(across), at.x);
   const ys = scale(range(column("y")), at.y);
   const svg = frame({ ...box, x: xs, y: ys, xName, yName, label });
   for (const one of marks) svg.append(...mark(one, xs, ys, at));
@@ -43,7 +47,7 @@ function mark({ axis, value, words }, xs, ys, at) {
 /** violins({groups: [{name, values, ids, colour}], onpick}): density, quartiles, and the runs themselves. */
 export function violins({ groups, yName, marks = [], onpick, label, height = 360 }) {
   const width = Math.max(420, Math.min(1100, 90 + groups.length * 84));
-  const box = { width, height, bottom: 74 };
+  const box = { width, height, bottom: 48 };
   const at = inner(box);
   const ys = scale(range([...groups.flatMap((one) => one.values), ...marks.map((one) => one.value)]), at.y);
   const svg = frame({ ...box, x: null, y: ys, yName, label });
@@ -52,7 +56,7 @@ export function violins({ groups, yName, marks = [], onpick, label, height = 360
   groups.forEach((group, place) => {
     const middle = at.x[0] + wide * (place + 0.5);
     svg.append(...violin(group, middle, Math.min(34, wide * 0.42), ys, onpick));
-    group.name.split("\n").forEach((words, line) => svg.append(s("text", { class: "tick", x: middle, y: height - 56 + 14 * line, "text-anchor": "middle" }, cut(words, wide))));
+    group.name.split("\n").forEach((words, line) => svg.append(s("text", { class: "tick", x: middle, y: height - 30 + 14 * line, "text-anchor": "middle" }, cut(words, wide))));
   });
   return svg;
 }

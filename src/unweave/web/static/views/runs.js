@@ -9,7 +9,7 @@ import { sparkline } from "../charts/lines.js";
 
 const ROW = 38;
 const FIRST = ["state", "world.name", "objective.name", "objective.beta", "latents", "latents.active", "latents.passive",
-  "seed", "steps", "scores.mean.mig", "scores.mean.dci", "scores.mean.dci.disentanglement", "scores.mean.factor_vae_score"];
+  "seed", "scores.mean.mig", "scores.mean.dci", "scores.mean.dci.disentanglement", "scores.mean.factor_vae_score"];
 const sparks = new Map();
 
 export async function open(place) {
@@ -101,7 +101,7 @@ class Table {
   }
 
   #grid() {
-    return `38px minmax(200px, 1fr) 104px ${this.shown.map((name) => (numeric(name) ? "82px" : "112px")).join(" ")} 124px`;
+    return `38px minmax(190px, 1fr) 104px ${this.shown.map((name) => (numeric(name) ? "74px" : "98px")).join(" ")} 118px`;
   }
 
   #row(place, at) {

@@ -37,7 +37,7 @@ export class Steering {
     this.code = [...code];
     for (const [latent, { slider, output }] of this.sliders) {
       slider.value = code[latent];
-      output.textContent = code[latent].toFixed(2).replace("-", "−");
+      output.textContent = (Math.abs(code[latent]) < 0.005 ? "0.00" : code[latent].toFixed(2)).replace("-", "−");
     }
     this.picture(this.code);
     this.listeners.forEach((listen) => listen(this.code));

@@ -35,7 +35,7 @@ export function codesAlong(base, latents) {
 
 /** Rows of pictures with their names, as one SVG. */
 export function stripSheet(pictures, latents, { steps = STEPS, title = (one) => `latent ${one.latent}`,
-  note = (one) => `${one.type} · ${number(one.kl, 2)} nats` } = {}) {
+  note = (one) => `${one.type} · ${one.kl < 0.01 ? 0 : number(one.kl, 2)} nats` } = {}) {
   const cell = Math.max(48, Math.min(64, pictures.width));
   const left = 118;
   const row = cell + 6;

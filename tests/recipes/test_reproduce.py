@@ -1,0 +1,143 @@
+"""A reproduction from its study to its folder: page, CSVs, figures; and the report of any study."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from unweave.cli import main
+from unweave.data.micro import Micro
+from unweave.models.networks.mlp import MLP
+from unweave.models.objectives import BetaVAE
+from unweave.plots.histogram import histogram
+from unweave.recipes.reproduce import find_reproduction, reproduce
+from unweave.recipes.reproductions import REPRODUCTIONS
+from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
+from unweave.recipes.study_report import report_study
+from unweave.recipes.write_report import slug
+from unweave.studies.measures.codes import Codes
+from unweave.studies.record import read_record
+from unweave.studies.results import Results
+from unweave.studies.run import run_study
+from unweave.studies.store import Store
+from unweave.studies.study import SIZES, Study
+from unweave.studies.verdicts import compare_mean
+from unweave.train.experiment import Experiment, Plan
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def tiny(size: str) -> Study:
+    runs = [
+        Experiment(
+            Micro(),
+            BetaVAE(beta),
+            MLP((8,), (8,)),
+            latents=3,
+            steps=4,
+            batch_size=8,
+            seed=seed,
+            plan=Plan("cpu", 1),
+            history_every=2,
+        )
+        for beta in (1.0, 4.0)
+        for seed in range(2)
+    ]
+    return Study(f"tiny-{size}", tuple(runs), (Codes(64),), "Tiny")
+
+
+def judge(results: Results, size: str) -> Outcome:
+    values = results.table["codes.mean.total_correlation"].to_list()
+    comparisons = (
+        compare_mean("right", values, sum(values) / len(values)),
+        compare_mean(HOSTILE, values, 1e6),
+        compare_mean("few", values[:1], 1.0),
+    )
+    rows = [{"setting": HOSTILE, "value": value} for value in values]
+    return Outcome(comparisons, {"Some values": histogram({"all": values})}, {"Rows": rows}, ("Little can be told.",))
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setitem(REPRODUCTIONS, "fake-1", Reproduction("fake-1", "Tiny models", "Nobody (2000)", tiny, judge))
+    return "fake-1"
+
+
+def test_the_folder_holds_page_numbers_and_figures(fake: str, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    found = reproduce(fake, "smoke", store, lambda study: run_study(study, store), command="unweave reproduce fake-1")
+    folder = store / ".unweave/reports/fake-1-smoke"
+    assert found.page == folder / "index.html"
+    page = found.page.read_text()
+    for words in ("Nobody (2000)", "unweave reproduce fake-1", "core-hours", "Little can be told.", "torch"):
+        assert words in page, words
+    assert HOSTILE not in page
+    assert "http:" not in page.replace("http-equiv", "")
+    assert "https:" not in page
+    rows = list(csv.DictReader((folder / "results.csv").open()))
+    assert [row["verdict"] for row in rows] == [one.verdict for one in found.outcome.comparisons]
+    assert rows[1]["what"] == HOSTILE
+    assert float(rows[0]["ours"]) == pytest.approx(found.outcome.comparisons[0].ours)
+    assert len(list(csv.DictReader((folder / "runs.csv").open()))) == 4
+    assert len(list(csv.DictReader((folder / "tables/rows.csv").open()))) == 4
+    assert (folder / "figures/some-values.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "figures/some-values.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_the_command_says_what_was_found(fake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["reproduce", fake, "--store", str(tmp_path / "store"), "--output", str(tmp_path / "out"), "--json"]
+    assert main([*words, "--quiet", "--executor", "here"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["verdicts"] == {"agrees": 0, "differs": 1, "cannot tell": 2}
+    assert Path(told["page"]) == tmp_path / "out/index.html"
+    assert main(["reproduce", fake, "--store", str(tmp_path / "store"), "--trained", "--executor", "here"]) == 0
+    assert "differs" in capsys.readouterr().out
+
+
+def test_a_store_without_runs_has_nothing_to_judge(
+    fake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", fake, "--store", str(tmp_path), "--trained", "--executor", "here"]) == 2
+    assert "nothing to judge" in capsys.readouterr().err
+
+
+def test_wrong_names_are_answered_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="unknown reproduction 'k-11'"):
+        find_reproduction("k-11")
+    assert main(["reproduce", "k-11"]) == 2
+    assert "Did you mean" in capsys.readouterr().err
+    assert main(["reproduce", "k-1", "k-2", "--output", str(tmp_path)]) == 2
+    assert "one reproduction at a time" in capsys.readouterr().err
+
+
+def test_the_list_names_every_reproduction(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--list", "--json"]) == 0
+    assert [row["id"] for row in json.loads(capsys.readouterr().out)] == list(REPRODUCTIONS)
+
+
+@pytest.mark.parametrize("name", [name for name in REPRODUCTIONS if not name.startswith("k-3")])
+def test_every_reproduction_has_three_sizes_and_its_own_name(name: str) -> None:
+    chosen = REPRODUCTIONS[name]
+    assert chosen.id == name
+    assert chosen.title
+    assert chosen.source
+    for size in SIZES[:2]:
+        study = chosen.study(size)
+        assert study.name
+        assert all(isinstance(one, Experiment) for one in study.experiments)
+
+
+def test_any_study_has_a_report(tmp_path: Path) -> None:
+    results = run_study(tiny("smoke"), tmp_path)
+    page = report_study(Store(tmp_path), read_record(tmp_path / ".unweave", "tiny-smoke"))
+    text = page.read_text()
+    assert "codes.mean.total_correlation" in text
+    assert "beta_vae beta 4" in text
+    rows = list(
+        csv.DictReader(
+            (page.parent / "tables" / (slug("By setting: mean over seeds with its 95 % interval") + ".csv")).open()
+        )
+    )
+    values = results.table["codes.mean.total_correlation"].to_list()
+    assert float(rows[0]["codes.mean.total_correlation"]) == pytest.approx(sum(values[:2]) / 2)
