@@ -4,7 +4,8 @@ python benchmarks/study_overhead.py
 
 Both sides train the same packs with the same engines in one process, in interleaved rounds. With it: planning,
 checking, claims with heartbeats, records, costs. Without: the bare calls of train and train_fleet. No measures on
-either side. CPU time is compared; the wall clock is given beside it.
+either side. The cost does not depend on the number of steps, so it is measured with few steps and many runs, and set
+against the CPU time of training --full steps, which is measured from the difference of two lengths.
 """
 
 import argparse
@@ -56,29 +57,34 @@ def timed(work: Callable[[Path], object]) -> tuple[float, float]:
         return time.process_time() - cpu, time.perf_counter() - wall
 
 
+def seconds_a_step(kind: tuple[int, int], n_steps: int) -> float:
+    """CPU seconds of one more step of all models of a kind."""
+    short, long = (timed(lambda root, n=n: bare(studied(*kind, n), root))[0] for n in (5, 5 + n_steps))
+    return (long - short) / n_steps
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--conv", type=int, default=3)
-    parser.add_argument("--dense", type=int, default=8)
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--conv", type=int, default=8)
+    parser.add_argument("--dense", type=int, default=32)
+    parser.add_argument("--full", type=int, default=2000, help="steps of a whole training: the demo's are 2000")
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    study = studied(given.conv, given.dense, given.steps)
     timed(lambda root: bare(studied(1, 1, 5), root))
-    rounds = [
-        (timed(lambda root: bare(study, root)), timed(lambda root: run_study(study, root))) for _ in range(given.rounds)
-    ]
-    n_runs = given.conv + given.dense
-    extra = [with_it[0] - without[0] for without, with_it in rounds]
-    told = {
-        "runs": n_runs,
-        "steps": given.steps,
-        "cpu_s_without": [round(without[0], 2) for without, _ in rounds],
-        "cpu_s_with": [round(with_it[0], 2) for _, with_it in rounds],
-        "wall_s_without": [round(without[1], 2) for without, _ in rounds],
-        "wall_s_with": [round(with_it[1], 2) for _, with_it in rounds],
-        "overhead_ms_a_run": round(1000 * statistics.median(extra) / n_runs, 1),
-        "overhead": round(statistics.median(with_it[0] / without[0] for without, with_it in rounds) - 1, 4),
-    }
+    told = {}
+    for name, kind, steps in (("conv", (given.conv, 0), 20), ("dense", (0, given.dense), 40)):
+        study = studied(*kind, 5)
+        extra = [
+            timed(lambda root, s=study: run_study(s, root))[0] - timed(lambda root, s=study: bare(s, root))[0]
+            for _ in range(given.rounds)
+        ]
+        a_run = statistics.median(extra) / sum(kind)
+        training = given.full * seconds_a_step((min(kind[0], 2), kind[1]), steps) / (min(kind[0], 2) + kind[1])
+        told[name] = {
+            "runs": sum(kind),
+            "overhead_ms_a_run": round(1000 * a_run, 1),
+            "training_s_a_run": round(training, 2),
+            "overhead": round(a_run / training, 4),
+        }
     print(json.dumps(told))

@@ -1,6 +1,6 @@
 """How long a study's report takes: ten thousand synthetic runs, from their folders to the page.
 
-    python benchmarks/study_report.py [--runs 10000]
+python benchmarks/study_report.py [--runs 10000]
 """
 
 import argparse
@@ -8,6 +8,7 @@ import hashlib
 import json
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -40,9 +41,9 @@ def main() -> None:
 
 def write_run(root: Path, number: int) -> str:
     """A finished run with a config, eight measured numbers and weights of no size."""
-    experiments = CACHE.setdefault("grid", grid("small", ("dsprites",)))
-    plain = experiment_to(experiments[number % len(experiments)]) | {"seed": number}
-    plain["world"]["source"] = "rendered"
+    experiments = CACHE.setdefault("grid", [one.resolve() for one in grid("small", ("dsprites",))])
+    experiment = replace(experiments[number % len(experiments)], seed=number)
+    plain = experiment_to(experiment)
     generator = np.random.default_rng(number)
     scores: dict = {}
     for name in METRICS.values():
@@ -51,7 +52,7 @@ def write_run(root: Path, number: int) -> str:
         for part in outer:
             place = place.setdefault(part, {})
         place[last] = float(generator.random() + number % 7 / 7)
-    name = f"synthetic-{number:06d}"
+    name = experiment.id
     files = {
         "config.json": json.dumps(plain),
         "model.safetensors": "",

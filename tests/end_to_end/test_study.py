@@ -25,7 +25,7 @@ def study(size):
 @pytest.fixture
 def recipe(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     name = request.node.name.partition("[")[0]
-    path = tmp_path / f"study_{name}.py"
+    path = tmp_path / f"study_{name}_{abs(hash(request.node.name))}.py"  # modules of one name would be one
     path.write_text(f"NAME = {name!r}\n" + STUDY)
     return path
 

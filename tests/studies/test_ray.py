@@ -1,6 +1,8 @@
 """Ray: the same store as anywhere, and a node killed midway costs nothing but time."""
 
 import os
+import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,10 +40,16 @@ def test_ray_makes_the_store_that_one_process_makes(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Callable[[], None]]]:
+def two_nodes(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[str, Callable[[], None]]]:
     """A head without cores on 127.0.0.2 and two nodes with one core each; the second of them can be killed."""
     place = tmp_path_factory.mktemp("ray")
     home = Path("/tmp") / f"ray-test-{os.getpid()}"  # the paths of its sockets must be short
+    # a cluster asks for a token: this one gets its own, and so does whoever connects to it
+    own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    for name, value in own.items():
+        monkeypatch.setenv(name, value)
     environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
     base = [str(RAY), "start", "--block", "--disable-usage-stats", "--object-store-memory", "80000000"]
     head = ["--head", "--node-ip-address=127.0.0.2", f"--port={PORT}", "--include-dashboard=false", "--num-cpus=0"]
@@ -66,6 +74,7 @@ def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, C
         except ProcessLookupError:
             continue
         node.wait()
+    shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.mark.timeout(280)

@@ -123,7 +123,7 @@ def test_a_signal_saves_requeues_and_goes_on(tmp_path: Path, slurm: Path, monkey
         if not sent and list(root.glob("fleet-*/fleet.json")):
             jobs = subprocess.run(["squeue", "-h", "-r", "-o", "%i"], capture_output=True, text=True, check=True)
             for job in jobs.stdout.split():
-                subprocess.run(["scancel", "--signal=USR2", "--batch", job], check=True)
+                subprocess.run(["scancel", "--signal=USR2", job], check=True)
                 sent.append(job)
         return False
 

@@ -73,10 +73,11 @@ def execute_study(study: Study, given: Mapping[str, Any], store: Path | str) -> 
     from unweave.studies.run import run_study
 
     options = {key: given[key] for key in KEPT if given.get(key) is not None}
+    execute = make_executor(given)
     with contextlib.ExitStack() as stack:
         tell = stack.enter_context(_shown(study.name, bool(given.get("quiet"))))
         how = Manner((), given.get("save_every") or 30.0, stack.enter_context(stopping()))
-        return run_study(study, store, execute=make_executor(given), how=how, tell=tell, options=options)
+        return run_study(study, store, execute=execute, how=how, tell=tell, options=options)
 
 
 def make_executor(given: Mapping[str, Any]) -> Any:

@@ -24,7 +24,8 @@ PAPERS: dict[str, str] = {
     "kim2018disentangling": "H. Kim, A. Mnih. Disentangling by Factorising. ICML, 2018.",
     "kumar2018variational": "A. Kumar, P. Sattigeri, A. Balakrishnan. Variational Inference of Disentangled Latent "
     "Concepts from Unlabeled Observations. ICLR, 2018.",
-    "levina2004maximum": "E. Levina, P. J. Bickel. Maximum Likelihood Estimation of Intrinsic Dimension. NeurIPS, 2004.",
+    "levina2004maximum": "E. Levina, P. J. Bickel. Maximum Likelihood Estimation of Intrinsic Dimension. "
+    "NeurIPS, 2004.",
     "li2020progressive": "Z. Li, J. V. Murkute, P. K. Gyawali, L. Wang. Progressive Learning and Disentanglement of "
     "Hierarchical Representations. ICLR, 2020.",
     "locatello2019challenging": "F. Locatello, S. Bauer, M. Lucic, G. Rätsch, S. Gelly, B. Schölkopf, O. Bachem. "

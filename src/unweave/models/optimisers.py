@@ -97,9 +97,11 @@ class Adam(Optimiser):
             stack = (parameters, gradients, state["first"], state["second"], given.rounded)
             fused(*stack, rates, correction2, given.good, self.beta1, self.beta2, self.epsilon)
             return
+        # where everyone is well, in place: half of the passes over memory
+        old1, old2 = (state[name] if _all_good(given) else state[name].clone() for name in ("first", "second"))
         # m ← β₁ m + (1 − β₁) g,  v ← β₂ v + (1 − β₂) g².  No fused multiply-add: its bits depend on the place.
-        first = (state["first"] * self.beta1).add_(gradients * (1.0 - self.beta1))
-        second = (state["second"] * self.beta2).add_((gradients * gradients).mul_(1.0 - self.beta2))
+        first = old1.mul_(self.beta1).add_(gradients * (1.0 - self.beta1))
+        second = old2.mul_(self.beta2).add_((gradients * gradients).mul_(1.0 - self.beta2))
         # θ ← θ − α / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε)
         divisor = second.sqrt().div_(correction2).add_(self.epsilon)
         moved = parameters - (first / divisor).mul_((given.learning_rate / correction1)[:, None])
@@ -156,12 +158,17 @@ def _fused_adam() -> Callable[..., None] | None:
 
 
 def _keep_good(given: StackedUpdate, changes: dict[Tensor, Tensor], parameters: Tensor) -> None:
-    good = given.good
-    everyone = good.device.type == "cpu" and bool(good.all())
+    everyone = _all_good(given)
     for old, new in changes.items():
-        old.copy_(new if everyone else torch.where(good[:, None], new, old))
+        if new is not old:
+            old.copy_(new if everyone else torch.where(given.good[:, None], new, old))
     if given.rounded is not None:
         given.rounded.copy_(parameters)
+
+
+def _all_good(given: StackedUpdate) -> bool:
+    """Asked only of a CPU: a GPU would have to be waited for."""
+    return given.good.device.type == "cpu" and bool(given.good.all())
 
 
 def _counts(parameters: Mapping[str, Tensor]) -> Tensors:

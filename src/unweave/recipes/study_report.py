@@ -7,6 +7,8 @@ import numpy as np
 
 from unweave.plots.matrices import heat_map
 from unweave.plots.violins import violins
+from unweave.recipes.reproduce import reproduce
+from unweave.recipes.reproductions import REPRODUCTIONS
 from unweave.recipes.reproductions.reproduction import Outcome
 from unweave.recipes.write_report import write_report
 from unweave.studies.record import Record
@@ -32,9 +34,15 @@ MOST_NUMBERS, MOST_VIOLINS, MOST_SETTINGS = 24, 8, 40
 
 
 def report_study(store: Store, record: Record, output: Path | str | None = None) -> Path:
-    """Write the report of a study that a store knows; its page's path is returned."""
+    """Write the report of a study that a store knows; its page's path is returned.
+
+    A study that was run as a published result gets the page with its verdicts.
+    """
     experiments = tuple(_experiments(store, record))
     results = Results(Study(record.name, experiments, title=record.title), store, experiments)
+    recipe, size = record.options.get("recipe"), record.options.get("size")
+    if recipe in REPRODUCTIONS and size:
+        return reproduce(str(recipe), str(size), store.root, lambda study: results, output=output).page
     if not results.table.height:
         raise ValueError(f"no run of {record.name} is finished, so there is nothing to report")
     return write_report(

@@ -32,7 +32,7 @@ def adopt(study: Study, root: Path | str, *, execute: Executor = Here(), how: Ma
 
 def _experiment(store: Store, name: str) -> Experiment | None:
     folder = store.folder(name)
-    return experiment_from(folder.read_json("config.json")) if folder.has("model.safetensors") else None
+    return experiment_from(folder.read_json("config.json")) if folder.trained else None
 
 
 def _essence(experiment: Experiment) -> str:

@@ -76,7 +76,8 @@ def _row(folder: Path, signature: str) -> dict[str, Any] | None:
     if "config.json" not in sums:
         return None
     failed = "failure.json" in sums
-    state = "done" if _there(folder, sums, "model.safetensors") else "failed" if failed else "unfinished"
+    trained = _there(folder, sums, "model.safetensors") or "weights.json" in sums
+    state = "done" if trained else "failed" if failed else "unfinished"
     row = {"id": folder.name, "signature": signature, "state": state, "failure": None}
     try:
         _fill(row, folder, sums)

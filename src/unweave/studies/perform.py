@@ -58,7 +58,7 @@ def perform(pack: Pack, root: Path | str, how: Manner = Manner()) -> None:
 def settled(folder: RunFolder, pack: Pack) -> bool:
     """Whether nothing is left to do for a run: trained and measured, or failed."""
     sums = folder.sums()
-    if "model.safetensors" not in sums or not (folder.path / "model.safetensors").exists():
+    if not folder.trained:
         return "failure.json" in sums or not pack.trains
     return not missing_measures(folder, pack.measures)
 

@@ -44,8 +44,9 @@ def read_record(home: Path, name: str = "") -> Record:
     name = name or known[0]
     if name not in known:
         raise unknown("study", name, known)
-    plain = json.loads(_file(home, name).read_text())
-    return Record(**{key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()})
+    plain: dict[str, Any] = json.loads(_file(home, name).read_text())
+    lists = {key: tuple(plain[key]) for key in ("experiments", "measures", "command")}
+    return Record(plain["name"], plain["title"], options=plain["options"], **lists)
 
 
 def names(home: Path) -> list[str]:

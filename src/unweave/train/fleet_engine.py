@@ -11,6 +11,7 @@ from unweave.models import VAE
 from unweave.models.networks import Conv
 from unweave.train.experiment import Experiment
 from unweave.train.fleet import Engine, template_of
+from unweave.train.fleet_dense import dense_stack
 from unweave.train.fleet_members import ALIKE, Members
 from unweave.train.fleet_portable import portable
 
@@ -71,7 +72,7 @@ def choose_engine(members: Members, data: Data, say: Callable[[str], None]) -> E
     template = template_of(members, data.shape)
     first = members.experiments[0]
     if not first.plan.device.startswith("cuda"):
-        return portable(template)
+        return dense_stack(template) or portable(template)
     precision = first.plan.resolve().precision
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
     try:

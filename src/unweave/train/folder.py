@@ -37,6 +37,19 @@ class RunFolder:
         """Whether a file was written completely."""
         return name in self.sums() and (self.path / name).exists()
 
+    @property
+    def trained(self) -> bool:
+        """Whether the run came to its end; its weights may have been left behind (:meth:`leave_weights`)."""
+        return self.has("model.safetensors") or self.has("weights.json")
+
+    def leave_weights(self) -> None:
+        """Drop the weights of a finished run and keep their checksum: its measures can travel without them."""
+        file = self.path / "model.safetensors"
+        if self.has("model.safetensors"):
+            note = {"sha256": self.sums()["model.safetensors"], "bytes": file.stat().st_size}
+            self.write_json("weights.json", note)
+            self.remove("model.safetensors")
+
     def names(self, prefix: str = "") -> list[str]:
         """All complete files whose name begins with ``prefix``, sorted."""
         return sorted(name for name in self.sums() if name.startswith(prefix))

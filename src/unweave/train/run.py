@@ -35,7 +35,7 @@ class Run:
     @property
     def state(self) -> str:
         """``done``, ``failed`` (see failure.json) or ``unfinished``."""
-        if self.files.has("model.safetensors"):
+        if self.files.trained:
             return "done"
         return "failed" if self.files.has("failure.json") else "unfinished"
 
@@ -47,6 +47,8 @@ class Run:
     def model(self) -> VAE:
         """The trained model, ready to use."""
         self._require_done()
+        if not self.files.has("model.safetensors"):
+            raise FileNotFoundError(f"{self.path} has no weights: only its measures were brought here (weights.json)")
         return self.load_weights("model.safetensors")
 
     @cached_property

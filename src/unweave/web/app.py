@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 import unweave
@@ -47,6 +48,7 @@ def create_app(store: Path | str, door: Door = Door()) -> FastAPI:
     app.include_router(store_routes(shelf, catalogue))
     app.include_router(run_routes(shelf, library, decoding))
     app.include_router(page_routes())
+    app.add_exception_handler(RequestValidationError, _misread)
     for kind, status in PROBLEMS.items():
         app.add_exception_handler(kind, _sentence(status))
     app.add_middleware(Guard, door=door)
@@ -64,6 +66,13 @@ PROBLEMS: dict[type[Exception], int] = {
     Exception: 500,
 }
 """What can go wrong and the status it is answered with; a folder that vanished or was damaged is 410, gone."""
+
+
+async def _misread(request: Request, error: Exception) -> JSONResponse:
+    """A question that does not fit the schema: what does not fit, and why."""
+    assert isinstance(error, RequestValidationError)
+    told = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3]]
+    return JSONResponse({"detail": "; ".join(told)}, status_code=422)
 
 
 def _sentence(status: int) -> Callable[[Request, Exception], Any]:

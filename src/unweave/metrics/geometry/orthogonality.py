@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from unweave.metrics.estimators.assignment import largest_assignment
 from unweave.shapes import Bool, Float, Int, Tensor
 
 
@@ -35,15 +36,14 @@ def dto(gram: Any, *, active: Any = None) -> Orthogonality:
     The source finds the signed permutation nearest in L¹ by integer programming. Entries of V never exceed 1 in size,
     so that Σ|V − P| = Σ|V| + d − 2 Σ_matched |V|, and the same optimum is the linear assignment of largest Σ|V|.
     """
-    from scipy.optimize import linear_sum_assignment
-
     table = restricted(gram, active)
     vectors, values = right_singular(table)
     sizes = vectors.abs().cpu().numpy()
     latent = np.empty((len(sizes), sizes.shape[2]), dtype=np.int64)
     matched = np.empty(len(sizes))
     for example, size in enumerate(sizes):
-        rows, columns = linear_sum_assignment(size, maximize=True)
+        columns = largest_assignment(size)
+        rows = np.arange(len(columns))
         latent[example, columns] = rows
         matched[example] = size[rows, columns].sum()
     # ‖V − P‖² = ‖V‖² + ‖P‖² − 2 Σ_matched |V| = 2 (d − Σ_matched |V|)

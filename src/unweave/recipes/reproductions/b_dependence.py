@@ -1,7 +1,7 @@
 """Figures 6.6 to 6.8 and Appendix B: what passive latents do to total correlation, mutual information and rank."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -42,16 +42,19 @@ def judge(parts: Sequence[Part], results: Results, size: str) -> Outcome:
     """Every part's curves over the strength, the numbers of types below them, and its claims."""
     comparisons: list[Comparison] = []
     figures: dict[str, Any] = {}
-    missing = []
+    missing, seen = [], set()
     for part in parts:
         panels = shown([part.panel], size)
+        same = ("micro" if size == "smoke" else panels[0].world, panels[0].objective, part.score, part.claims)
+        if same in seen:
+            continue
+        seen.add(same)
         if panels[0] != part.panel:
             missing.append(f"{part.panel.name} is left out at this size; {panels[0].name} stands in.")
         rows = panels[0].rows(results, ByType(n_samples(size)), size)
         if not rows:
             continue
-        named = (_named(one, panels[0], part) for one in part.claims(rows))
-        comparisons += list(named)
+        comparisons += [replace(one, what=f"{panels[0].name}: {one.what}") for one in part.claims(rows)]
         for subset in part.subsets:
             title = f"{part.score.replace('_', ' ')}, {panels[0].name}, {subset} latents"
             figures[title] = line_bands(_curves(rows, part.score, subset), "strength", part.score.replace("_", " "))
@@ -110,12 +113,6 @@ def annealed(rows: Sequence[Measured]) -> Iterator[Comparison]:
     mine = [row for row in rows if row.found["n_passive"] > 0]
     everything, active = _keyed(mine, "mean", TC), _keyed(mine, "mean", TC, "active")
     yield compare_difference("TC of mean codes: all latents less active ones only", everything, active, 1)
-
-
-def _named(one: Comparison, panel: Panel, part: Part) -> Comparison:
-    from dataclasses import replace
-
-    return replace(one, what=f"{panel.name}: {one.what}")
 
 
 def _keys(rows: Sequence[Measured]) -> list[tuple[float, int]]:

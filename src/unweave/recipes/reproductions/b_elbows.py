@@ -21,7 +21,7 @@ from unweave.recipes.reproductions.b_results import (
     measured,
     notes,
 )
-from unweave.recipes.reproductions.b_rows import EXTENTS, Row, base_of, searches_of
+from unweave.recipes.reproductions.b_rows import EXTENTS, Row, base_of, searches_of, shown
 from unweave.recipes.reproductions.b_search import outcomes, search_study
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
 from unweave.studies.measures.elbow import ElbowPoint
@@ -51,9 +51,9 @@ class Panel:
     objective: Objective | None = None
     """Of the curve's models, where it is not that of the searches: deterministic autoencoders."""
 
-    @property
-    def name(self) -> str:
-        return f"{(self.objective or self.rows[0].objective).name} on {self.rows[0].world}"
+    def name(self, size: str) -> str:
+        """The objective of the curve and its world."""
+        return f"{(self.objective or self.rows[0].objective).name} on {shown(self.rows[0].world, size)}"
 
     def curve(self, size: str) -> tuple[Experiment, ...]:
         """The models of the curve: every number of latents, five seeds."""
@@ -104,8 +104,8 @@ def judge(panels: Sequence[Panel], results: Results, size: str) -> Outcome:
         points = _points(panel, results, size)
         marks = {method: fmean(ns.values()) for method, ns in answers.items() if ns}
         for name, curve in _curves(points).items():
-            told = f"{panel.name}, {name}"
-            figures[told] = line_bands({name: curve}, "latents", name, panel.name, marks=marks, even=False)
+            told = f"{panel.name(size)}, {name}"
+            figures[told] = line_bands({name: curve}, "latents", name, panel.name(size), marks=marks, even=False)
             comparisons += [*_claims(told, curve, points, name, answers[panel.rows[0].method])]
             table.append({"curve": told, "elbow": _elbow(curve)} | {f"n by {key}": one for key, one in marks.items()})
     return Outcome(tuple(comparisons), figures, {"Elbows and answers": table}, notes(size, *_words(size)))

@@ -27,6 +27,8 @@ STAND_INS: dict[str, World] = {
 }
 """At smoke size: a square in three and, bent by two different networks, in six dimensions."""
 
+SHOWN = {"symsol": "Synth-Lin", "dsprites": "Synth-NonLin", "celeba": "Synth-NonLin 2"}
+
 DATA_DIMENSION = {"symsol": 4, "dsprites": 11, "celeba": 22}
 """Intrinsic dimension by maximum likelihood with 20 neighbours, where the published searches start (§8.5.1)."""
 
@@ -52,10 +54,9 @@ class Row:
     start: int | None = None
     """Where the search starts; the data's intrinsic dimension where nothing is said."""
 
-    @property
-    def name(self) -> str:
-        """Method, world and whatever else is not as usual."""
-        words = [self.method, self.world]
+    def name(self, size: str) -> str:
+        """Method, world (or what stands in for it) and whatever else is not as usual."""
+        words = [METHODS[self.method].title, shown(self.world, size)]
         if not isinstance(self.objective, BetaVAE) or self.objective.beta != 1.0:
             value = getattr(self.objective, "beta", getattr(self.objective, "off_diagonal", ""))
             words.append(f"{self.objective.name} {value:g}")
@@ -83,6 +84,11 @@ EXTENTS = {
 
 STARTS = (1, 6, 16)
 """In the place of the published random starts between 1 and 200, at smoke size."""
+
+
+def shown(world: str, size: str) -> str:
+    """The name of a world on a page of this size."""
+    return SHOWN[world] if size == "smoke" else {"symsol": "SymSol", "dsprites": "dSprites", "celeba": "CelebA"}[world]
 
 
 def searches_of(row: Row, size: str) -> list[Search]:

@@ -1,6 +1,6 @@
 """Tables 8.1 to 8.8 and D.5: how many latents FONDUE and its kin find (Bonheme, 2023, ch. 8)."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean, stdev
@@ -12,6 +12,16 @@ from unweave.algorithms.fondue import CRITERIA, METHODS, Fondue
 from unweave.plots.dimension import SearchTable, criterion
 from unweave.plots.matrices import bars
 from unweave.recipes.reproductions import b_published as published
+from unweave.recipes.reproductions.b_claims import (
+    BISECTION,
+    INFORMATION,
+    INTRINSIC,
+    Answers,
+    Claims,
+    by_strength,
+    same_from_everywhere,
+    strength_of,
+)
 from unweave.recipes.reproductions.b_results import THESIS, asked_essence, check_size, essence, measured, notes
 from unweave.recipes.reproductions.b_rows import EXTENTS, STARTS, Row, searches_of
 from unweave.recipes.reproductions.b_search import Search, outcomes, search_study
@@ -21,21 +31,14 @@ from unweave.studies.statistics.intervals import mean_interval
 from unweave.studies.study import Study
 from unweave.studies.verdicts import (
     Comparison,
-    compare_difference,
     compare_exact,
     compare_mean,
     compare_share,
-    compare_trend,
 )
 
 TOLERANCE = 0.5
 """Latents by which a mean may differ besides chance: images, initial weights and the order of examples are not those
 of the source."""
-
-Answers = Mapping[Row, Mapping[int, Fondue]]
-"""How the searches of every row ended, by seed."""
-
-Claims = Callable[[Answers, str], Iterator[Comparison]]
 
 
 @dataclass(frozen=True)
@@ -71,58 +74,14 @@ def judge_table(table: Table, results: Results, size: str) -> Outcome:
     at = table.at(size)
     searches = {row: searches_of(row, size) for row in at.rows + at.beside}
     answers = _answers(searches, results)
-    comparisons = [*(_truth if size == "smoke" else _numbers)(at.rows, answers), *_spreads(at.rows, answers)]
+    comparisons = [*(_truth if size == "smoke" else _numbers)(at.rows, answers, size), *_spreads(at.rows, answers)]
     comparisons += [*table.claims(answers, size), *_passive(at.rows, searches, answers, results)]
     return Outcome(
         tuple(comparisons),
-        figures=_figures(at.rows, answers),
-        tables={"Every row": [_line(row, answers[row]) for row in at.rows]},
+        figures=_figures(at.rows, answers, size),
+        tables={"Every row": [_line(row, answers[row], size) for row in at.rows]},
         notes=notes(size, *_words(size), *table.notes),
     )
-
-
-def by_strength(answers: Answers, size: str) -> Iterator[Comparison]:
-    """Tables 8.2 and 8.3: the stronger the regulariser, the fewer latents."""
-    for world in _worlds(answers):
-        rows = [(row, one) for row, one in answers.items() if row.world == world]
-        points = [(_strength(row), found.n, seed) for row, one in rows for seed, found in one.items()]
-        if points:
-            x, y, seeds = zip(*points)
-            yield compare_trend(f"n against the strength on {_shown(world, size)}", x, y, -1, seeds=seeds)
-
-
-def same_from_everywhere(answers: Answers, size: str) -> Iterator[Comparison]:
-    """Tables 8.4 to 8.6: the start does not matter."""
-    usual = {seed: float(found.n) for row in answers if row.start is None for seed, found in answers[row].items()}
-    for row in answers:
-        if row.start is not None:
-            ours = {seed: float(found.n) for seed, found in answers[row].items()}
-            what = f"n from {row.start}, less n from the data's own dimension"
-            yield compare_difference(what, ours, usual, 0, tolerance=1.0)
-
-
-def two_methods(first: str, second: str, signs: Mapping[str, int], *, tolerance: float = 0.0) -> Claims:
-    """Which of two methods finds more latents, world by world; 0 claims that they find the same to a tolerance."""
-
-    def claims(answers: Answers, size: str) -> Iterator[Comparison]:
-        for world, sign in signs.items():
-            one, other = (_values(answers, method, world) for method in (first, second))
-            # which of two methods asks for more depends on the world, and a stand-in is another world
-            if one and other and (sign == 0 or size != "smoke"):
-                title = f"{METHODS[first].title} less {METHODS[second].title} on {_shown(world, size)}"
-                yield compare_difference(title, one, other, sign, tolerance=tolerance)
-
-    return claims
-
-
-def both(*claims: Claims) -> Claims:
-    """Several claims of one table."""
-
-    def together(answers: Answers, size: str) -> Iterator[Comparison]:
-        for one in claims:
-            yield from one(answers, size)
-
-    return together
 
 
 def _answers(searches: Mapping[Row, list[Search]], results: Results) -> Answers:
@@ -134,18 +93,22 @@ def _answers(searches: Mapping[Row, list[Search]], results: Results) -> Answers:
     }
 
 
-def _numbers(rows: tuple[Row, ...], answers: Answers) -> Iterator[Comparison]:
+def _numbers(rows: tuple[Row, ...], answers: Answers, size: str) -> Iterator[Comparison]:
     for row in rows:
         values = {seed: float(found.n) for seed, found in answers[row].items()}
-        yield compare_mean(f"n by {row.name}", values, row.n, tolerance=TOLERANCE, unit="latents", spread=(row.sd, 10))
+        yield compare_mean(
+            f"n by {row.name(size)}", values, row.n, tolerance=TOLERANCE, unit="latents", spread=(row.sd, 10)
+        )
 
 
-def _truth(rows: tuple[Row, ...], answers: Answers) -> Iterator[Comparison]:
+def _truth(rows: tuple[Row, ...], answers: Answers, size: str) -> Iterator[Comparison]:
     """Of the stand-ins, the flat square needs as many latents as it has factors: two."""
     for row in rows:
-        if row.world == "symsol" and row.method in ("fondue", "bs_fondue") and _strength(row) == 1.0:
+        if row.world == "symsol" and row.method in ("fondue", "bs_fondue") and strength_of(row) == 1.0:
             values = {seed: float(found.n) for seed, found in answers[row].items()}
-            yield compare_mean(f"n by {row.name}: Synth-Lin has 2 factors", values, 2.0, tolerance=1.0, unit="latents")
+            yield compare_mean(
+                f"n by {row.name(size)}, which has 2 factors", values, 2.0, tolerance=1.0, unit="latents"
+            )
 
 
 def _spreads(rows: tuple[Row, ...], answers: Answers) -> Iterator[Comparison]:
@@ -178,31 +141,33 @@ def _passive(
     yield compare_share(what, told.count(0), len(told), 1.0, tolerance=0.1)
 
 
-def _line(row: Row, ended: Mapping[int, Fondue]) -> dict[str, Any]:
+def _line(row: Row, ended: Mapping[int, Fondue], size: str) -> dict[str, Any]:
     ns = [found.n for found in ended.values()]
     return {
-        "row": row.name,
-        "published n": f"{row.n:g} ± {row.sd:g}",
+        "row": row.name(size),
+        "published" if size != "smoke" else "published, elsewhere": f"{row.n:g} ± {row.sd:g}",
         "our n": f"{fmean(ns):.2f} ± {stdev(ns):.2f}" if len(ns) > 1 else ", ".join(map(str, ns)),
         "by seed": ", ".join(f"{n}" for n in ns),
         "published models": row.models,
         "our models": fmean(len(found.found.visits) for found in ended.values()) if ended else None,
         "published epochs": row.epochs,
-        "searches at the upper bound": sum(found.found.limited for found in ended.values()),
+        "at the bound": sum(found.found.limited for found in ended.values()),
     }
 
 
-def _figures(rows: tuple[Row, ...], answers: Answers) -> dict[str, Any]:
+def _figures(rows: tuple[Row, ...], answers: Answers, size: str) -> dict[str, Any]:
     drawn = [row for row in rows if len(answers[row]) > 1]
     figures: dict[str, Any] = {}
     if drawn:
         ns = [[found.n for found in answers[row].values()] for row in drawn]
         intervals = [mean_interval(np.array(one, dtype=np.float64)) for one in ns]
-        title = "Latents found, mean over seeds and its 95 % interval"
-        figures["n"] = bars([fmean(one) for one in ns], [row.name for row in drawn], intervals, title)
+        title = "Latents found"
+        figures["Mean over seeds and its 95 % interval"] = bars(
+            [fmean(one) for one in ns], [row.name(size) for row in drawn], intervals, title
+        )
     for row in drawn[:1]:
         found = next(iter(answers[row].values()))
-        figures[f"One search: {row.name}"] = criterion(_visited(found), found.threshold, found.n)
+        figures[f"One search: {row.name(size)}"] = criterion(_visited(found), found.threshold, found.n)
     return figures
 
 
@@ -237,36 +202,9 @@ def _words(size: str) -> Iterator[str]:
         )
 
 
-def _values(answers: Answers, method: str, world: str) -> dict[int, float]:
-    rows = [row for row in answers if row.method == method and row.world == world]
-    return {seed: float(found.n) for row in rows for seed, found in answers[row].items()}
-
-
-def _worlds(answers: Answers) -> list[str]:
-    return list(dict.fromkeys(row.world for row in answers))
-
-
-def _shown(world: str, size: str) -> str:
-    return f"the stand-in for {world}" if size == "smoke" else world
-
-
-def _strength(row: Row) -> float:
-    return float(getattr(row.objective, "beta", getattr(row.objective, "off_diagonal", 0.0)))
-
-
 def _usual(world: str) -> tuple[Row, ...]:
     return tuple(row for row in published.FONDUE_ROWS if row.world == world)
 
-
-INFORMATION = two_methods("fondue_ib", "fondue", {"symsol": 1, "dsprites": 1, "celeba": -1})
-INTRINSIC = both(
-    two_methods("fondue_ide", "fondue", {"symsol": -1}),
-    two_methods("fondue_ide", "fondue", {"dsprites": 0, "celeba": 0}, tolerance=2.5),
-)
-BISECTION = both(
-    two_methods("bs_fondue", "fondue", dict.fromkeys(("symsol", "dsprites", "celeba"), 0), tolerance=1.0),
-    two_methods("ib", "fondue_ib", dict.fromkeys(("symsol", "dsprites", "celeba"), 0), tolerance=1.0),
-)
 
 TABLES: dict[str, tuple[str, Table]] = {
     "8.1": ("FONDUE and FONDUE_IB", Table(published.TABLE_8_1, INFORMATION)),
@@ -279,7 +217,7 @@ TABLES: dict[str, tuple[str, Table]] = {
         "FONDUE and FONDUE_IB, fully connected",
         Table(
             published.TABLE_8_7,
-            two_methods("fondue_ib", "fondue", {"symsol": 1, "dsprites": 1, "celeba": -1}),
+            INFORMATION,
             notes=("The decoder is 256–1200–1200 with tanh, as in Table D.3.",),
         ),
     ),

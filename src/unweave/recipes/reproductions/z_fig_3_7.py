@@ -58,32 +58,25 @@ LINEAR = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0)
 WIDE = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0)
 NONLINEAR = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
 IMAGES = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-BROAD = {"optimiser": Adam(3e-3), "batch_size": 4096, "order": "iid", "steps": 20_000}
+QUICK = {"optimiser": Adam(1e-2), "batch_size": 256, "order": "iid", "history_every": 1000}
+BROAD = {"optimiser": Adam(3e-3), "batch_size": 1024, "order": "iid", "steps": 20_000}
 EXTENTS = {
     "smoke": Extent(
         {"synth_lin": LINEAR},
         5,
-        {
-            "synth_lin": {
-                "optimiser": Adam(1e-2),
-                "batch_size": 256,
-                "order": "iid",
-                "steps": 8_000,
-                "history_every": 1000,
-            }
-        },
+        {"synth_lin": QUICK | {"steps": 8_000}},
     ),
     "small": Extent(
         {"synth_lin": WIDE, "synth_nonlin": NONLINEAR, "dsprites": IMAGES},
         8,
         {
-            "synth_lin": BROAD,
+            "synth_lin": QUICK | {"steps": 20_000},
             "synth_nonlin": BROAD,
             "dsprites": {
                 "network": Conv(),
                 "optimiser": Adam(5e-4),
                 "order": "iid",
-                "steps": 30_000,
+                "steps": 24_000,
                 "plan": Plan(threads=1),
             },
         },
@@ -197,8 +190,8 @@ def _notes(size: str) -> tuple[str, ...]:
     changed = {
         "smoke": "Synth. Lin. alone, 8,000 steps with batches of 256 and a learning rate of 0.01. The collapse can be"
         " told; the left end is where this short training has not turned the latents yet, which a longer one would.",
-        "small": "On dSprites the convolutional network and Adam with 30,000 steps; on the synthetic worlds 20,000"
-        " steps with batches of 4,096 and a learning rate of 0.003.",
+        "small": "On dSprites the convolutional network and Adam with 24,000 steps; on the synthetic worlds 20,000"
+        " steps with batches of 256 and 1,024 and learning rates of 0.01 and 0.003.",
         "paper": "Networks, optimisers and lengths as published; five restarts for every β.",
     }
     return notes(

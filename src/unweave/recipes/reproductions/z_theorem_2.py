@@ -46,7 +46,7 @@ EXTENTS = {
         0.02,
         {"optimiser": Adam(1e-2), "batch_size": 256, "order": "iid", "steps": 8_000, "history_every": 1000},
     ),
-    "small": Extent(16, 0.02, {"optimiser": Adam(3e-3), "batch_size": 4096, "order": "iid", "steps": 20_000}),
+    "small": Extent(16, 0.02, {"optimiser": Adam(1e-2), "batch_size": 256, "order": "iid", "steps": 20_000}),
     "paper": Extent(32, 1e-4, {}),
 }
 
@@ -157,7 +157,7 @@ def _rows(table: "pl.DataFrame") -> list[dict[str, Any]]:
 def _notes(size: str) -> tuple[str, ...]:
     changed = {
         "smoke": "Trained with β = 0.02, a learning rate of 0.01 and 8,000 steps of 256 examples.",
-        "small": "Trained with β = 0.02, a learning rate of 0.003 and 20,000 steps of 4,096 examples.",
+        "small": "Trained with β = 0.02, a learning rate of 0.01 and 20,000 steps of 256 examples.",
         "paper": "Trained as the other experiments on Synth. Lin.: β = 0.0001, 375,000 steps.",
     }
     return notes(

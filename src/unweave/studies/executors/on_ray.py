@@ -129,10 +129,20 @@ def _cluster(given: OnRay) -> Iterator[Any]:
         return
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
     if given.address:
-        ray.init(given.address, **{key: value for key, value in quiet.items() if key != "include_dashboard"})
+        _connect(ray, given.address, {key: value for key, value in quiet.items() if key != "include_dashboard"})
     else:
         ray.init("local", num_cpus=given.workers or None, **quiet)
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _connect(ray: Any, address: str, quiet: dict[str, Any]) -> None:
+    try:
+        ray.init(address, **quiet)
+    except (ConnectionError, ray.exceptions.RaySystemError) as error:
+        raise ConnectionError(
+            f"no Ray cluster answers at {address}: {(str(error).splitlines() or [''])[0]}. Is it running, and where it"
+            " asks for a token, is RAY_AUTH_MODE=token set here too?"
+        ) from error

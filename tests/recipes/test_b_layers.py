@@ -1,0 +1,120 @@
+"""Similarity of groups of models, pair by pair of seeds, and what is read off the maps."""
+
+import numpy as np
+import pytest
+import torch
+
+from unweave.evaluate.activations import Activations
+from unweave.metrics.similarity.cka import cka
+from unweave.metrics.similarity.procrustes import procrustes
+from unweave.models.objectives import AnnealedVAE, BetaVAE
+from unweave.recipes.reproductions import b_examples, b_similarity
+from unweave.recipes.reproductions.b_layers import CKA, PROCRUSTES, Group, layer_map
+from unweave.recipes.reproductions.b_settings import Setting
+from unweave.studies.results import Results
+from unweave.studies.store import Store
+from unweave.studies.study import Study
+
+NAMES = ("input", "encoder 1", "encoder 2", "mean", "variance", "sampled", "decoder 1", "output")
+X = torch.randn(80, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def group(name, noise, seeds=5, first=0):
+    """Seeds whose layers are the same features turned, with noise of a size for every layer."""
+    made = []
+    for seed in range(seeds):
+        generator = torch.Generator().manual_seed(1000 * first + seed)
+        layers = []
+        for amount in noise:
+            turn = torch.linalg.qr(torch.randn(6, 6, generator=generator, dtype=torch.float64)).Q
+            layers.append(X @ turn + amount * torch.randn(80, 6, generator=generator, dtype=torch.float64))
+        made.append(Activations(NAMES, tuple(layers), 6))
+    return Group(name, tuple(range(seeds)), tuple(made))
+
+
+def test_every_cell_is_the_similarity_of_its_two_layers_averaged_over_pairs_of_seeds():
+    left, right = group("A", [0.1] * 8, 2), group("B", [0.5] * 8, 3, first=1)
+    found = layer_map(left, right, procrustes=True)
+    assert found.scores[CKA].shape == (2, 3, 8, 8)
+    for measure, one in ((CKA, lambda a, b: cka(a, b, estimator="biased")), (PROCRUSTES, procrustes)):
+        pairs = [one(a.layers[2], b.layers[5]) for a in left.layers for b in right.layers]
+        assert found.mean(measure)[2, 5] == pytest.approx(np.mean(pairs), abs=1e-9)
+    by_seed = found.diagonal([1, 2])
+    expected = np.mean([found.scores[CKA][1, :, place, place] for place in (1, 2)])
+    assert by_seed[1] == pytest.approx(expected)
+    assert found.block([1], [2, 3])[0] == pytest.approx(found.scores[CKA][0, :, 1, 2:4].mean())
+
+
+def test_a_model_is_never_held_against_itself():
+    one = group("A", [0.8] * 8, 3)
+    found = layer_map(one, one)
+    others = [cka(one.layers[0].layers[1], one.layers[j].layers[1], estimator="biased") for j in (1, 2)]
+    assert found.diagonal([1])[0] == pytest.approx(np.mean(others))
+    assert found.mean().max() < 0.99
+
+
+def test_layers_are_found_by_their_part():
+    found = layer_map(group("A", [0.1] * 8, 1), group("B", [0.1] * 8, 1, first=1))
+    assert [NAMES[place] for place in found.encoder] == ["encoder 1", "encoder 2"]
+    assert [NAMES[place] for place in found.decoder] == ["decoder 1", "output"]
+    assert found.places("sampled", "missing") == [5]
+    assert found.figure().axes
+
+
+CALM, LOUD = [0.05] * 8, [3.0] * 8
+EARLY = [0.0, 0.05, 0.05, 0.5, 0.5, 0.5, 3.0, 3.0]
+COLLAPSED = [0.0, 0.05, 0.05, 1.0, 1.0, 30.0, 0.5, 0.5]
+OTHER = [0.0, 0.05, 0.05, 3.0, 3.0, 3.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("claims", "left", "right"),
+    [
+        (b_similarity.encoder_first, EARLY, CALM),
+        (b_similarity.collapse, CALM, COLLAPSED),
+        (b_similarity.shared_encoders, CALM, OTHER),
+        (b_similarity.dense_strengths, CALM, OTHER),
+    ],
+)
+def test_maps_as_published_agree(claims, left, right):
+    found = layer_map(group("A", left), group("B", right, first=1))
+    assert {one.verdict for one in claims(found)} == {"agrees"}
+
+
+def test_maps_the_other_way_round_differ():
+    late = [0.0, 3.0, 3.0, 0.5, 0.5, 0.5, 0.05, 0.05]
+    found = layer_map(group("A", late), group("B", CALM, first=1))
+    assert [one.verdict for one in b_similarity.encoder_first(found)] == ["differs"]
+    unlike = layer_map(group("A", LOUD), group("B", LOUD, first=1))
+    assert next(iter(b_similarity.shared_encoders(unlike))).verdict == "differs"
+
+
+def test_two_measures_that_go_together_agree():
+    noise = [0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 1.0, 2.0]
+    found = layer_map(group("A", noise), group("B", noise, first=1), procrustes=True)
+    assert {one.verdict for one in b_similarity.both_measures(found)} == {"agrees"}
+
+
+def test_settings_keep_their_snapshots_inside_training_and_scale_the_annealing():
+    setting = Setting("smallnorb", AnnealedVAE(capacity=5.0))
+    for size, steps in (("smoke", 400), ("small", 60_000), ("paper", 300_000)):
+        made = setting.experiments(size)
+        assert len(made) == 5
+        assert {one.objective.rise for one in made} == {steps // 3}
+        assert all(0 < step < steps for step in made[0].snapshots)
+    assert setting.at("small").world == "dsprites"
+    assert setting.experiments("paper")[0].snapshots[0] == round(300_000 * 10 / 410)
+    assert Setting("dsprites", BetaVAE(8.0), dense=True).name == "beta_vae 8, dsprites, dense"
+
+
+def test_a_setting_without_a_finished_run_says_so(tmp_path):
+    results = Results(Study("empty", ()), Store(tmp_path), ())
+    with pytest.raises(ValueError, match="no run of beta_vae 1, dsprites has finished"):
+        Setting("dsprites", BetaVAE(1.0)).group(results, "smoke")
+
+
+def test_cka_and_procrustes_over_numbers_of_examples(monkeypatch, tmp_path):
+    monkeypatch.setitem(b_examples.EXAMPLES, "smoke", (50, 100, 1_000))
+    outcome = b_examples.judge(Results(Study("none", ()), Store(tmp_path), ()), "smoke")
+    assert {one.verdict for one in outcome.comparisons} == {"agrees"}
+    assert len(outcome.figures) == 3

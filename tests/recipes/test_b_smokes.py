@@ -1,0 +1,34 @@
+"""Every reproduction of Bonheme (2023) at smoke size, all in one store, so that nothing is trained twice."""
+
+import pytest
+
+from unweave.recipes.reproduce import reproduce
+from unweave.recipes.reproductions import REPRODUCTIONS
+from unweave.studies.run import run_study
+
+QUICK = ("b-fig-7.1", "b-fig-8.4")
+"""Nothing is trained for these."""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return tmp_path_factory.mktemp("smokes")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+        for name in REPRODUCTIONS
+        if name.startswith("b-")
+    ],
+)
+def test_smoke(name, store):
+    found = reproduce(name, "smoke", store, lambda study: run_study(study, store))
+    assert found.outcome.comparisons
+    assert found.outcome.figures
+    assert found.outcome.notes
+    for one in found.outcome.comparisons:
+        assert one.rule
+        assert one.n > 0 or one.verdict == "cannot tell"
+    assert found.page.exists()
