@@ -3,6 +3,7 @@
     python benchmarks/explorer.py                        # 50 clients for a minute on the published conv model
     python benchmarks/explorer.py --clients 10 --seconds 10
     python benchmarks/explorer.py --table 20000          # the table of runs: reading, packing, looking again
+    python benchmarks/explorer.py --table 20000 --browser      # the same table in chromium: first paint, filter, scroll
 
 Every client asks for the picture of a new code as soon as the last has come, as a hand on a slider does; server and
 clients are processes of their own on the same machine, so the clients' work counts against us. The model is the conv
@@ -33,13 +34,14 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--table", type=int, metavar="N", help="measure a table of N runs instead")
+    parser.add_argument("--browser", action="store_true", help="look at the table in chromium")
     parser.add_argument("--hand", type=float, metavar="MS", default=0.0, help="pause of a hand between two moves (0)")
     parser.add_argument("--client", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.client is not None:
         asyncio.run(hands(given.client, given.seconds, given.hand))
     elif given.table:
-        table(given.table)
+        (painted if given.browser else table)(given.table)
     else:
         sliders(given.clients, given.seconds, given.hand)
 
@@ -137,6 +139,45 @@ def table(n: int) -> None:
                 from unweave.studies.store import Store
 
                 Store(root).table()
+
+
+def painted(n: int) -> None:
+    """What a visitor sees: the first paint, the first rows, a filter, a scroll; cold, and once the table is read."""
+    from playwright.sync_api import sync_playwright
+
+    flags = ["--no-sandbox", "--disable-background-networking", "--no-first-run"]
+    with tempfile.TemporaryDirectory() as place, sync_playwright() as play:
+        synthetic(Path(place), n)
+        server = serve(Path(place))
+        try:
+            browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+            print(json.dumps({"table": "being read"} | look(browser)))
+            time.sleep(15)
+            print(json.dumps({"table": "read"} | look(browser) | load()))
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait(timeout=20)
+
+
+def look(browser: Any) -> dict[str, Any]:
+    page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
+    began = time.perf_counter()
+    page.goto(f"http://127.0.0.1:{PORT}/")
+    page.wait_for_selector(".body .row")
+    rows = time.perf_counter() - began
+    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    filtered = page.evaluate(
+        """() => { const box = document.querySelector('#filter'), began = performance.now(); box.value = 'seed=0';
+        box.dispatchEvent(new Event('input')); return performance.now() - began; }"""
+    )
+    frames = page.evaluate(
+        """async () => { const all = document.querySelector('.runs-scroll'), times = []; let last = performance.now();
+        for (let i = 0; i < 60; i++) { all.scrollTop += 900; await new Promise(requestAnimationFrame);
+        times.push(performance.now() - last); last = performance.now(); } return times.sort((a, b) => a - b); }"""
+    )
+    told = {"first_paint_ms": paint, "first_rows_ms": 1000 * rows, "filter_ms": filtered, "frame_ms": frames[30]}
+    page.context.close()
+    return {name: round(value, 1) for name, value in told.items()}
 
 
 def synthetic(root: Path, n: int) -> None:

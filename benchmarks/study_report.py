@@ -71,7 +71,8 @@ CACHE: dict = {}
 
 
 def told(what: str, clock: float, cpu: float) -> None:
-    print(f"{what}: {time.perf_counter() - clock:.1f} s by the clock, {time.process_time() - cpu:.1f} s of CPU")
+    spent = time.perf_counter() - clock, time.process_time() - cpu
+    print(f"{what}: {spent[0]:.1f} s by the clock, {spent[1]:.1f} s of CPU", flush=True)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def take(
         page.evaluate("name => document.querySelector(name).scrollIntoView()", part)
         settle(page)
     with Image.open(io.BytesIO(page.screenshot())) as picture:
-        picture.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(IMAGES / f"{name}.png", optimize=True)
+        picture.convert("RGB").quantize(224, dither=Image.Dither.NONE).save(IMAGES / f"{name}.png", optimize=True)
     print(name, (IMAGES / f"{name}.png").stat().st_size // 1000, "kB")
     context.close()
 
@@ -76,7 +76,7 @@ def settle(page: Page) -> None:
     """Until nothing is loading, and a little longer."""
     page.wait_for_selector("main h1")
     page.wait_for_selector(".loading", state="detached", timeout=120_000)
-    page.wait_for_timeout(2500)
+    page.wait_for_timeout(6000)
 
 
 def wait() -> None:

@@ -23,7 +23,7 @@ ENGINES = {"cross_validated", "forest", "interventions", "learning", "linear_svc
 """Files beside the metrics that are not one: what several of them fit."""
 
 SIZES = (4, 5, 3, 6)
-SLOW = {"dci"}
+SLOW = {"downstream_logistic", "downstream_trees"}
 """Rows that take seconds a call: their contracts are kept by the slow suite."""
 
 
@@ -59,8 +59,8 @@ QUICK: dict[str, dict[str, Any]] = {
     "dci": {"n_rounds": 10},
     "beta_vae": {"n_train": 600, "n_test": 300, "batch_size": 16},
     "factor_vae": {"n_train": 600, "n_test": 300, "n_variance": 600, "batch_size": 16},
-    "downstream_logistic": {"sizes": [10, 30]},
-    "downstream_trees": {"sizes": [10, 30]},
+    "downstream_logistic": {"sizes": [20]},
+    "downstream_trees": {"sizes": [20]},
 }
 """Settings that make a slow protocol small enough for a test."""
 

@@ -1,12 +1,18 @@
 """unweave study: from a user's own file to a table, with clear errors."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from unweave.cli import main
+from unweave.studies.failures import record
+from unweave.studies.store import Store
 
 STUDY = """
 import unweave as uw
@@ -55,15 +61,18 @@ def test_a_study_from_a_file(recipe: Path, tmp_path: Path, capsys: pytest.Captur
     assert {"polarised.n_active", "objective.beta", "cost.seconds"} <= set(table.columns)
     assert answer(["study", "sql", "select count(*) as n from runs", *store, "--json"], capsys) == [{"n": 2}]
     assert answer(["study", "gc", "--dry-run", *store, "--json"], capsys) == {"removed": False, "paths": [], "bytes": 0}
+
+
+@pytest.mark.slow
+def test_a_study_has_a_page(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = ["--store", str(tmp_path / "store")]
+    assert main(["study", "run", str(recipe), *store, "--executor", "here", "--quiet", "--json"]) == 0
     page = answer(["study", "report", *store, "--json"], capsys)
     assert isinstance(page, dict)
-    assert "polarised.n_active" in Path(page["file"]).read_text()
+    assert "polarised.kl_sum" in Path(page["file"]).read_text()
 
 
 def test_retry_forgets_failures(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from unweave.studies.failures import record
-    from unweave.studies.store import Store
-
     store = ["--store", str(tmp_path / "store")]
     words = ["study", "run", str(recipe), *store, "--executor", "here", "--quiet", "--json"]
     assert main(words) == 0
@@ -77,6 +86,35 @@ def test_retry_forgets_failures(recipe: Path, tmp_path: Path, capsys: pytest.Cap
     found = answer(["study", "retry", *store, "--quiet", "--json"], capsys)
     assert isinstance(found, dict)
     assert (found["done"], found["failed"]) == (2, 0)
+
+
+def interrupted(recipe: Path, store: Path, times: int) -> int:
+    """The status of a study that got Ctrl-C so many times while it trained."""
+    command = [sys.executable, "-m", "unweave", "study", "run", str(recipe), "--store", str(store), "--workers", "1"]
+    with subprocess.Popen([*command, "--quiet"], stderr=subprocess.DEVNULL) as study:
+        until = time.monotonic() + 200
+        while not Store(store).running() and study.poll() is None and time.monotonic() < until:
+            time.sleep(0.1)
+        for _ in range(times):
+            time.sleep(1.0)
+            study.send_signal(signal.SIGINT)
+    return study.returncode
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_ctrl_c_once_saves_and_twice_ends_at_once(recipe: Path, tmp_path: Path) -> None:
+    recipe.write_text(recipe.read_text().replace("steps=5", "steps=10_000_000"))
+    store = tmp_path / "store"
+    assert interrupted(recipe, store, 1) == 130
+    assert list(store.glob("fleet-*/checkpoints/*.safetensors"))
+    assert interrupted(recipe, store, 2) == 130
+    assert list(store.glob("fleet-*/checkpoints/*.safetensors"))
+    assert not list(store.glob("micro-*/failure.json"))
+    until = time.monotonic() + 60
+    while Store(store).running() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not Store(store).running()
 
 
 @pytest.mark.parametrize(

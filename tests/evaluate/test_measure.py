@@ -118,16 +118,18 @@ def test_a_fleet_is_its_members() -> None:
     assert json.dumps(found.to_plain(), allow_nan=False)
 
 
-def test_a_fleet_is_measured_by_every_row_in_one_call() -> None:
+@pytest.mark.parametrize("names", [None, pytest.param("all", marks=pytest.mark.slow)])
+def test_a_fleet_is_measured_by_every_row_in_one_call(names: str | None) -> None:
     codes, factors = table(120)
     models = torch.tensor(np.stack([codes, codes[:, ::-1] ** 3, codes + 0.1]))
     variance = torch.full_like(models, 0.1)
-    options = QUICK | {"dci": {"n_rounds": 5}}
-    found = measure(models, factors, variance=variance, metrics="all", seeds=0, options=options)
+    rows = find_rows(names)
+    options = {row.name: QUICK.get(row.function.__name__, {}) for row in rows} | {"dci": {"n_rounds": 5}}
+    found = measure(models, factors, variance=variance, metrics=names, seeds=0, options=options)
     assert found.left_out == {}
-    assert set(found.parts) == set(METRICS)
+    assert set(found.parts) == {row.name for row in rows}
     assert all(number.value.shape == (3,) for number in found.numbers.values())
-    alone = measure(models[1], factors, variance=variance[1], metrics="all", seeds=0, options=options)
+    alone = measure(models[1], factors, variance=variance[1], metrics=names, seeds=0, options=options)
     for name, number in alone.numbers.items():
         assert found[name].value[1] == pytest.approx(number.value, abs=1e-12)
 

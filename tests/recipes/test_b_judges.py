@@ -156,7 +156,7 @@ def by_type(experiment, n_passive, *, gap, latents=10):
     """What a model with some passive latents looks like: in its means they share a lot, in its samples nothing."""
     types = ["passive"] * n_passive + ["active"] * (latents - n_passive)
     full = {"total_correlation": 1.0 + gap, "averaged_mi": 0.1 + gap / 10, "effective_rank": latents - n_passive + 0.2}
-    mean = {"all": full, "without passive": _shared(1.01), "active": _shared(1.0)}
+    mean = {"all": full, "without passive": _shared(1.01, 0.101), "active": _shared(1.0)}
     sampled = {
         "all": _shared(1.0, 0.1 - n_passive / 200, latents - 0.3),
         "without passive": _shared(1.0),

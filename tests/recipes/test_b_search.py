@@ -10,6 +10,7 @@ from unweave.data.synthetic import SynthLin
 from unweave.models.likelihoods import Gaussian
 from unweave.models.networks.mlp import MLP
 from unweave.recipes.reproductions.b_search import Search, outcomes, replay, search_study
+from unweave.studies.adopt import adopt
 from unweave.studies.run import run_study
 from unweave.train.experiment import Experiment, Plan
 
@@ -79,3 +80,14 @@ def test_a_search_whose_model_failed_has_no_outcome_and_stops_asking(tmp_path):
     assert outcomes([search()], results) == [None]
     asked = search_study("tiny", [search()]).follow_up(results)
     assert [experiment.latents for experiment in asked] == [missing.latents]
+
+
+def test_a_search_that_was_trained_elsewhere_is_adopted_whole(tmp_path):
+    """Runs with another plan have other ids; the search finds all of them, one after the other."""
+    there = replace(search(), base=replace(BASE, plan=Plan("cpu", 2)))
+    trained = run_study(search_study("there", [there]), tmp_path)
+    assert len(trained.experiments) > 1
+    found = adopt(search_study("here", [search()]), tmp_path)
+    assert [e.id for e in found.experiments] == [e.id for e in trained.experiments]
+    assert outcomes([search()], found) == outcomes([there], trained)
+    assert outcomes([search()], found)[0] is not None

@@ -75,12 +75,12 @@ def test_the_folder_holds_page_numbers_and_figures(fake: str, tmp_path: Path) ->
     assert HOSTILE not in page
     assert "http:" not in page.replace("http-equiv", "")
     assert "https:" not in page
-    rows = list(csv.DictReader((folder / "results.csv").open()))
+    rows = list(csv.DictReader((folder / "results.csv").read_text().splitlines()))
     assert [row["verdict"] for row in rows] == [one.verdict for one in found.outcome.comparisons]
     assert rows[1]["what"] == HOSTILE
     assert float(rows[0]["ours"]) == pytest.approx(found.outcome.comparisons[0].ours)
-    assert len(list(csv.DictReader((folder / "runs.csv").open()))) == 4
-    assert len(list(csv.DictReader((folder / "tables/rows.csv").open()))) == 4
+    assert len(list(csv.DictReader((folder / "runs.csv").read_text().splitlines()))) == 4
+    assert len(list(csv.DictReader((folder / "tables/rows.csv").read_text().splitlines()))) == 4
     assert (folder / "figures/some-values.png").read_bytes().startswith(b"\x89PNG")
     assert (folder / "figures/some-values.pdf").read_bytes().startswith(b"%PDF")
 
@@ -134,10 +134,7 @@ def test_any_study_has_a_report(tmp_path: Path) -> None:
     text = page.read_text()
     assert "codes.mean.total_correlation" in text
     assert "beta_vae beta 4" in text
-    rows = list(
-        csv.DictReader(
-            (page.parent / "tables" / (slug("By setting: mean over seeds with its 95 % interval") + ".csv")).open()
-        )
-    )
+    name = slug("By setting: mean over seeds with its 95 % interval")
+    rows = list(csv.DictReader((page.parent / "tables" / f"{name}.csv").read_text().splitlines()))
     values = results.table["codes.mean.total_correlation"].to_list()
     assert float(rows[0]["codes.mean.total_correlation"]) == pytest.approx(sum(values[:2]) / 2)

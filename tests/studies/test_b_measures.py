@@ -13,6 +13,7 @@ from unweave.data.synthetic import SynthLin
 from unweave.evaluate.encode import encode
 from unweave.metrics.dimension.mle import mle
 from unweave.models.likelihoods import Gaussian
+from unweave.studies.measures.accuracy_by_type import AccuracyByType
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.measures.classifier import ClassifierSimilarity
 from unweave.studies.measures.elbow import ElbowPoint
@@ -100,6 +101,16 @@ def test_dependence_by_type_against_numpy(run):
     empty = [kind for kind in ("active", "mixed", "passive") if found[f"n_{kind}"] == 0]
     assert all(found["mean"][kind]["total_correlation"] == 0.0 for kind in empty)
     json.dumps(found, allow_nan=False)
+
+
+def test_accuracy_by_type_with_a_continuous_square(run):
+    found = AccuracyByType(200, 100)(run)
+    assert found["chance"] == pytest.approx(0.1)
+    present = set(found["types"])
+    assert set(found["mean"]) == set(found["sampled"])
+    assert "+".join(kind for kind in ("active", "mixed", "passive") if kind in present) in found["mean"]
+    # a square that is drawn in the code tells tenths of its sides far better than a guess
+    assert found["mean"]["all"] > 0.3
 
 
 def test_correlations_at_the_end_and_over_snapshots_against_numpy(run):

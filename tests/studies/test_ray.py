@@ -8,17 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from test_local import mixed, results
 from tiny_studies import tiny_study
 
-from unweave.studies.executors import on_ray
 from unweave.studies.executors.on_ray import OnRay
 from unweave.studies.run import run_study
-from unweave.train.loop import Manner
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -77,24 +74,31 @@ def two_nodes(
     shutil.rmtree(home, ignore_errors=True)
 
 
-@pytest.mark.timeout(280)
-def test_a_node_killed_midway_loses_nothing(
-    tmp_path: Path, two_nodes: tuple[str, Callable[[], None]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+DRIVER = """
+import sys
+from tiny_studies import tiny_study
+from unweave.studies.executors.on_ray import OnRay
+from unweave.studies.run import run_study
+from unweave.train.loop import Manner
+run_study(tiny_study(4, steps=600), sys.argv[1], execute=OnRay(2, sys.argv[2]), how=Manner((), 0.05))
+"""
+
+
+@pytest.mark.timeout(600)
+def test_a_node_killed_midway_loses_nothing(tmp_path: Path, two_nodes: tuple[str, Callable[[], None]]) -> None:
     address, kill = two_nodes
-    study = replace(tiny_study(4, steps=600), name="nodes")
-    run_study(study, tmp_path / "here")
-    killed: list[int] = []
-
-    def watch() -> bool:
-        """Asked again and again by the executor: kills the node once both have begun to save."""
-        if not killed and len(list((tmp_path / "ray").glob("fleet-*/checkpoints/*"))) >= 2:
-            killed.append(1)
-            kill()
-        return False
-
-    monkeypatch.setattr(on_ray, "ASK_EVERY", 0.05)
-    found = run_study(study, tmp_path / "ray", execute=OnRay(2, address), how=Manner((), 0.05, watch))
+    # Ray reads the token's environment once a process: so a process of its own
+    command = [sys.executable, "-c", DRIVER, str(tmp_path / "ray"), address]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as driver:
+        until, killed = time.monotonic() + 200, False
+        while driver.poll() is None and not killed and time.monotonic() < until:
+            killed = len({path.parent for path in (tmp_path / "ray").glob("fleet-*/checkpoints/*.safetensors")}) >= 2
+            time.sleep(0.05)
+        kill()
+        said = driver.communicate()[1]
+        assert driver.returncode == 0, said
     assert killed
-    assert found.table.height == 4
+    run_study(tiny_study(4, steps=600), tmp_path / "here")
     assert results(tmp_path / "here") == results(tmp_path / "ray")
+    assert len(list((tmp_path / "ray").glob("micro-*/model.safetensors"))) == 4

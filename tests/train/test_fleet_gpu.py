@@ -95,7 +95,7 @@ def test_a_fleet_resumes_exactly(tmp_path: Path) -> None:
 
     def stop() -> bool:
         asked[0] += 1
-        return asked[0] > 6
+        return asked[0] > 3
 
     with pytest.raises(Interrupted):
         train_fleet(given, tmp_path / "parts", how=Manner(stop=stop))

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
 
 from unweave.web.app import create_app
+from unweave.web.serve import listen
 
 pytestmark = pytest.mark.browser
 FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
@@ -34,8 +34,7 @@ def address(made: Path) -> Iterator[str]:
     """A server on a free port, in a thread."""
     import uvicorn
 
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
+    listening = listen("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(create_app(made), log_level="error", ws="none", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
@@ -272,3 +271,27 @@ def test_new_runs_appear_by_themselves(page: Page, made: Path) -> None:
     finally:
         shutil.rmtree(made / "late")
     expect(page.locator('[data-run="late"]')).to_have_count(0)
+
+
+def test_the_pages_own_statistics(page: Page) -> None:
+    import numpy as np
+    from scipy import stats
+
+    page.goto("/")
+    draw = np.random.default_rng(0)
+    x, y = draw.integers(0, 6, 40).astype(float), draw.normal(size=40)
+    points = np.linspace(-2, 2, 5)
+    found = page.evaluate(
+        """async ([x, y, points]) => { const own = await import('/static/lib/statistics.js');
+        return {spearman: own.spearman(x, y), gaps: own.spearman([1, null, 2, 4], [2, 9, 4, 1]), few: own.spearman([1, 2], [1, 2]),
+        ranks: own.ranks(x), density: own.density(y, points), median: own.quantile([...y].sort((a, b) => a - b), 0.5)}; }""",
+        [x.tolist(), y.tolist(), points.tolist()],
+    )
+    assert found["spearman"] == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert found["gaps"] == pytest.approx(stats.spearmanr([1, 2, 4], [2, 4, 1]).statistic)
+    assert found["few"] is None
+    assert found["ranks"] == pytest.approx(stats.rankdata(x) - 1)
+    width = 0.9 * min(y.std(ddof=1), stats.iqr(y) / 1.34) * len(y) ** -0.2
+    smooth = stats.norm.pdf(points[:, None], y, width).mean(1)
+    assert found["density"] == pytest.approx(smooth, rel=1e-6)
+    assert found["median"] == pytest.approx(np.median(y))

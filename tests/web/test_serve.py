@@ -31,6 +31,7 @@ def test_loopback_needs_no_token_and_elsewhere_does() -> None:
 
 def test_a_port_in_use_is_passed_over() -> None:
     with listen("127.0.0.1", 0) as first:
+        assert first.proto == socket.IPPROTO_TCP  # or answers wait for an acknowledgement
         taken = first.getsockname()[1]
         with listen("127.0.0.1", taken) as second:
             assert second.getsockname()[1] != taken

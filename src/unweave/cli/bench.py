@@ -60,9 +60,9 @@ def _measure(base: Experiment, data: Data, given: dict[str, Any]) -> None:
         (
             NAMES[one.way],
             one.models,
-            f"{one.microseconds:,.1f}",
-            f"{one.fastest:,.1f}–{one.slowest:,.1f}",
-            f"{one.models_a_day:,.1f}",
+            _short(one.microseconds),
+            f"{_short(one.fastest)}–{_short(one.slowest)}",
+            _short(one.models_a_day),
             f"{slowest / one.microseconds:.2f}×",
             f"{one.share_of_floor:.1%}",
         )
@@ -71,6 +71,10 @@ def _measure(base: Experiment, data: Data, given: dict[str, Any]) -> None:
     title = f"{base.objective.name}, {base.network.name}, {'×'.join(map(str, data.shape))}, batch {base.batch_size}"
     columns = ("way", "models", "µs a model-step", "range", "models a day", f"to {NAMES[found[0].way]}", "of the floor")
     _show(f"{title}, {base.plan.precision}, {device}", columns, rows, f"memory floor {floor:,.1f} µs a model-step")
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _show(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str) -> None:

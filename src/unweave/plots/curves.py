@@ -45,8 +45,11 @@ def line_bands(
         low, high = ([float(pick(line[place])) for place in here] for pick in (np.min, np.max))
         one.fill_between(at, low, high, color=colour, alpha=0.12, linewidth=0)
     for name, place in (marks or {}).items():
-        one.axvline(where.get(place, place), color=INK, linewidth=1.0, linestyle="--")
-        one.annotate(name, (place, 1.0), (3, -9), xycoords=("data", "axes fraction"), textcoords="offset points")
+        x_of = where.get(place, place)
+        one.axvline(x_of, color=INK, linewidth=1.0, linestyle="--")
+        one.annotate(
+            name, (x_of, 1.0), (3, -9), xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=SMALL
+        )
     if even:
         one.set_xticks(list(where.values()), [short(place) for place in places])
     one.legend(frameon=False, fontsize=SMALL, labelcolor=INK, loc="best")

@@ -1,5 +1,6 @@
 """Take over runs that were trained elsewhere: the same experiments, on another device or with other threads."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,12 +23,24 @@ def adopt(study: Study, root: Path | str, *, execute: Executor = Here(), how: Ma
     """
     store = Store(root).prepare()
     known = {_essence(e): e for e in (_experiment(store, name) for name in store.ids()) if e is not None}
-    asked = (_essence(replace(experiment, world=experiment.world.resolve())) for experiment in study.experiments)
-    found = tuple(known[essence] for essence in dict.fromkeys(asked) if essence in known)
-    todo = [e for e in found if not all(store.folder(e.id).has(measure.file) for measure in study.measures)]
-    if todo and study.measures:
-        execute(measuring(todo, study.measures), store.root, how, lambda pack: None)
-    return Results(study, store, found)
+    asked = _known(study.experiments, known)
+    while True:
+        found = tuple(asked.values())
+        todo = [e for e in found if not all(store.folder(e.id).has(measure.file) for measure in study.measures)]
+        if todo and study.measures:
+            execute(measuring(todo, study.measures), store.root, how, lambda pack: None)
+        results = Results(study, store, found)
+        # a search asks for one model after the other
+        more = {} if study.follow_up is None else _known(study.follow_up(results), known)
+        if not more.keys() - asked.keys():
+            return results
+        asked |= more
+
+
+def _known(experiments: Sequence[Experiment], known: Mapping[str, Experiment]) -> dict[str, Experiment]:
+    """Those of the experiments that there are runs of, by what they are."""
+    asked = (_essence(replace(experiment, world=experiment.world.resolve())) for experiment in experiments)
+    return {essence: known[essence] for essence in asked if essence in known}
 
 
 def _experiment(store: Store, name: str) -> Experiment | None:

@@ -56,8 +56,11 @@ class DenseStack(Portable):
         assert isinstance(trunk, Layers)
         features = _through(trunk, "encoder.trunk", leaves, examples.flatten(2))
         heads = {name: _affine(leaves, f"encoder.heads.{name}", features) for name in self.template.encoder.heads}
-        code = self.template.architecture.posterior.code(heads, noise)
-        return Codes(code.mean, code.log_variance, code.sampled, code.kl)
+        # a posterior knows one batch: to it the models' batches are one long one
+        flat = {name: head.flatten(0, 1) for name, head in heads.items()}
+        code = self.template.architecture.posterior.code(flat, noise.flatten(0, 1))
+        fields = (code.mean, code.log_variance, code.sampled, code.kl)
+        return Codes(*(part.unflatten(0, noise.shape[:2]) for part in fields))
 
     def _decoded(self, leaves: dict[str, Tensor], sampled: Tensor) -> Float[Tensor, "model batch feature"]:
         decoder = self.template.decoder

@@ -4,7 +4,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
-from typing import TextIO
+from typing import Any
 
 from unweave.models.objectives import Terms
 from unweave.train.loop import Watcher
@@ -14,7 +14,7 @@ REDRAWN_EVERY, REPEATED_EVERY = 0.5, 10.0
 
 
 @contextlib.contextmanager
-def fleet_progress(stream: TextIO | None = None) -> Iterator[Watcher]:
+def fleet_progress(stream: Any = None) -> Iterator[Watcher]:
     """A watcher for :func:`unweave.train.fleet_run.train_fleet`, on standard error."""
     out = stream or sys.stderr
     line = _Line(out)
@@ -25,7 +25,7 @@ def fleet_progress(stream: TextIO | None = None) -> Iterator[Watcher]:
 
 
 class _Line:
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: Any) -> None:
         self.out, self.live = out, out.isatty()
         self.begin, self.shown, self.first, self.total, self.width = 0.0, 0.0, -1, 0, 0
 

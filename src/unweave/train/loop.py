@@ -48,6 +48,8 @@ def train(
     """Train to the end and return the run's folder. The same call twice resumes, or returns at once."""
     experiment = experiment.resolve()
     run = RunFolder(folder if folder is not None else Path("runs") / experiment.id)
+    if experiment.plan.precision == "bf16":
+        return _train_as_fleet(run, experiment, data, how)
     with run.locked():
         _claim(run, experiment)
         if not run.has("model.safetensors"):
@@ -62,6 +64,17 @@ def resume(folder: Path | str, *, data: Data | None = None, how: Manner = Manner
     if not run.has("config.json"):
         raise FileNotFoundError(f"{run.path} is not a run folder: it has no config.json of ours")
     return train(experiment_from(run.read_json("config.json")), run.path, data=data, how=how)
+
+
+def _train_as_fleet(run: RunFolder, experiment: Experiment, data: Data | None, how: Manner) -> Path:
+    """A fleet of one: bf16 products are the GPU kernels', and a model alone gets the bits that it has in company."""
+    from unweave.train.fleet_run import train_fleet
+
+    train_fleet([experiment], run.path.parent, data=data, how=how, folders=[run.path])
+    if run.has("failure.json"):
+        failure = run.read_json("failure.json")
+        raise NotFinite(f"training stopped at step {failure['step']}: {failure['term']} became {failure['value']}")
+    return run.path
 
 
 def _train(run: RunFolder, experiment: Experiment, data: Data, how: "Manner") -> None:

@@ -44,6 +44,7 @@ interpreter.InterpreterBuilder.create_dot = _dot
 
 CASES = {
     "bits": ((16, 32), (4, 4), (1, 8, 8), "bits", "bernoulli", "beta_vae"),
+    "tuned tiles": ((32, 32), (4, 4), (1, 8, 8), "bits", "bernoulli", "vae"),
     "colours": ((16, 16), (4, 4), (3, 8, 8), "bytes", "bernoulli", "vae"),
     "narrow kernels": ((16, 16, 32), (4, 2, 2), (1, 8, 8), "bytes", "bernoulli", "beta_tcvae"),
     "padded": ((16, 16), (4, 4), (1, 6, 10), "bytes", "bernoulli", "annealed_vae"),

@@ -46,15 +46,15 @@ def test_the_kernels_gradients_are_the_portable_ones(case: str) -> None:
     assert max(found.values()) < 1e-5, found
 
 
-@pytest.mark.parametrize("case", ["bits in bf16", pytest.param("colours in bf16", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("case", ["tuned tiles in bf16", pytest.param("colours in bf16", marks=pytest.mark.slow)])
 def test_gradients_in_bf16_are_the_portable_ones_to_its_rounding(case: str) -> None:
     found = interpreted(case)
     # a bf16 number has 8 bits; every layer rounds once more
-    assert max(found.values()) < 0.05, found
+    assert max(found.values()) < 0.2, found
     assert max(found.values()) > 1e-4, "nothing was rounded"
 
 
-@pytest.mark.parametrize(("precision", "bound"), [("fp32", 1e-4), ("bf16", 0.1)])
+@pytest.mark.parametrize(("precision", "bound"), [("fp32", 1e-4), ("bf16", 0.2)])
 def test_the_kernels_discriminators_learn_as_the_mapped_ones(precision: str, bound: float) -> None:
     found = interpreted(f"discriminators in {precision}")
     assert found.pop("frozen") == 0.0

@@ -50,6 +50,11 @@ class AdamStack:
     epsilon: float
 
 
+PRODUCTS = {"ieee": "ieee", "tf32": "tf32x3", "tf32x3": "tf32x3"}
+"""Dense layers in tf32 take three products: they cost little, and the single one was once seen to give zeros on an
+H200 with Triton 3.6 (benchmarks/NOTES.md)."""
+
+
 def dense_forward(
     layer: Affine, x: Tensor, weights: Tensor, product: str, *,
     activate: bool, dtype: torch.dtype, out: Tensor | None = None,
@@ -106,7 +111,8 @@ def dense_update(layer: Affine, gradient: Tensor, x: Tensor, state: AdamStack, p
     )  # fmt: skip
     _update[(n_models * tiles[0] * tiles[1],)](
         gradient, x, *moments, x.stride(0), x.stride(1), layer.n_inputs, layer.weight_at,
-        tiles[0] * tiles[1], tiles[1], rows, columns, min(64, triton.next_power_of_2(n_batch)), product,
+        tiles[0] * tiles[1], tiles[1], rows, columns, min(64, triton.next_power_of_2(n_batch)),
+        PRODUCTS[product],
         num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
     _update_bias[(n_models * tiles[0],)](gradient, *moments, layer.bias_at, tiles[0], rows, 32, num_warps=4)
@@ -127,7 +133,7 @@ def _launch(
         0 if like is None else like.stride(0), 0 if add is None else add.stride(0), *strides[:3],
         *sizes, *strides[3:], tiles[0], tiles[1], b_at, out_at, bias_at, sum_at,
         bias_at >= 0, activate, summed, like is not None, add is not None, leak,
-        rows, columns, inner, product, num_warps=chosen.warps, num_stages=chosen.stages,
+        rows, columns, inner, PRODUCTS[product], num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
 
 

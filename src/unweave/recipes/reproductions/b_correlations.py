@@ -13,6 +13,7 @@ from unweave.models.objectives import BetaVAE
 from unweave.plots.curves import line_bands
 from unweave.plots.matrices import bars, heat_map
 from unweave.plots.style import COLOURS
+from unweave.recipes.reproductions.b_panels import n_samples, smoke_grid
 from unweave.recipes.reproductions.b_results import THESIS, Measured, check_size, measured, notes
 from unweave.recipes.reproductions.k_grid import grid
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
@@ -29,7 +30,7 @@ N_SEEDS, N_SNAPSHOTS = 5, {"smoke": 20, "small": 30, "paper": 300}
 def experiments(beta: float, colour: bool, size: str) -> tuple[Experiment, ...]:
     """β-VAEs with snapshots over all of training; every 1,000 of 300,000 steps at paper size."""
     check_size(size)
-    base = grid(size, ("dsprites",))[0]
+    base = smoke_grid()[0] if size == "smoke" else grid(size, ("dsprites",))[0]
     world = ColorDSprites() if colour and size != "smoke" else base.world
     every = base.steps // N_SNAPSHOTS[size]
     steps = tuple(range(every, base.steps + 1, every)) if not colour else ()
@@ -38,8 +39,8 @@ def experiments(beta: float, colour: bool, size: str) -> tuple[Experiment, ...]:
 
 
 def measure_of(size: str) -> PassiveCorrelations:
-    """On 10,000 examples, or the whole of the micro-world."""
-    return PassiveCorrelations(2_048 if size == "smoke" else 10_000)
+    """On 10,000 examples, 2,000 at smoke."""
+    return PassiveCorrelations(n_samples(size) if size == "smoke" else 10_000)
 
 
 def study_of(name: str, beta: float, colour: bool, size: str) -> Study:

@@ -45,7 +45,7 @@ def judge(parts: Sequence[Part], results: Results, size: str) -> Outcome:
     missing, seen = [], set()
     for part in parts:
         panels = shown([part.panel], size)
-        same = ("micro" if size == "smoke" else panels[0].world, panels[0].objective, part.score, part.claims)
+        same = ("" if size == "smoke" else panels[0].world, panels[0].objective, part.score, part.claims)
         if same in seen:
             continue
         seen.add(same)

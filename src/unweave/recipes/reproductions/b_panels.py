@@ -1,16 +1,22 @@
 """The models of Bonheme (2023), chapter 6: panels of the large study's grid, one world and one objective each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from unweave.models.objectives import AnnealedVAE
 from unweave.recipes.reproductions.b_results import Measured, check_size, chosen, measured
+from unweave.recipes.reproductions.b_rows import stand_in
 from unweave.recipes.reproductions.k_grid import EXTENTS, grid
 from unweave.studies.measures.measure import Measure
 from unweave.studies.results import Results
 from unweave.studies.study import Study
+from unweave.train.experiment import Experiment
 
 BY_HAND = ("smallnorb", "scream_dsprites")
 """Worlds that must be fetched first: left to the paper size."""
+
+SMOKE_WORLD, SMOKE_STEPS, SMOKE_SEEDS, SMOKE_SAMPLES = "synth_nonlin", 1_000, 5, 2_000
+"""Synth-NonLin stands in for every world at smoke: there, spare latents turn passive within a thousand steps."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +32,12 @@ class Panel:
 
     def rows(self, results: Results, measure: Measure, size: str) -> list[Measured]:
         """What was measured of the panel's runs."""
-        world = "micro" if size == "smoke" else self.world
+        world = SMOKE_WORLD if size == "smoke" else self.world
         return chosen(measured(results, measure), world=world, objective=self.objective)
 
 
 def shown(panels: Sequence[Panel], size: str) -> tuple[Panel, ...]:
-    """The panels of a size: the micro-world stands in for every world at smoke, so that equal objectives are one."""
+    """The panels of a size: one world stands in for all at smoke, so that equal objectives are one."""
     check_size(size)
     if size == "smoke":
         return tuple({panel.objective: panel for panel in panels}.values())
@@ -44,26 +50,38 @@ def panel_study(name: str, panels: Sequence[Panel], measures: Sequence[Measure],
     asked = [
         experiment
         for panel in shown(panels, size)
-        for experiment in grid(size, (panel.world,))
+        for experiment in (smoke_grid() if size == "smoke" else grid(size, (panel.world,)))
         if experiment.objective.name == panel.objective
     ]
     return Study(f"{name}-{size}", tuple(asked), tuple(measures))
 
 
+def smoke_grid() -> tuple[Experiment, ...]:
+    """The objectives of the large study's smoke grid on the stand-in, five seeds each."""
+    objectives = dict.fromkeys(experiment.objective for experiment in grid("smoke", ("dsprites",)))
+    scaled = (replace(one, rise=SMOKE_STEPS // 3) if isinstance(one, AnnealedVAE) else one for one in objectives)
+    return tuple(
+        replace(stand_in("dsprites", objective, SMOKE_STEPS), latents=6, seed=seed)
+        for objective in scaled
+        for seed in range(SMOKE_SEEDS)
+    )
+
+
 def n_samples(size: str) -> int:
     """Examples that codes are measured on: 10,000 as published, where the world has so many."""
     check_size(size)
-    return min(10_000, EXTENTS[size].n_samples)
+    return SMOKE_SAMPLES if size == "smoke" else min(10_000, EXTENTS[size].n_samples)
 
 
 def grid_notes(size: str) -> tuple[str, ...]:
     """What the grid of a size leaves out."""
     extent = EXTENTS[size]
-    words = f"{len(extent.places)} of six strengths, {extent.n_seeds} seeds, {extent.steps:,} steps a model"
+    n_seeds, steps = (SMOKE_SEEDS, SMOKE_STEPS) if size == "smoke" else (extent.n_seeds, extent.steps)
+    words = f"{len(extent.places)} of six strengths, {n_seeds} seeds, {steps:,} steps a model"
     if size == "paper":
         return (f"{words}: trained anew here, where the source used the models that Locatello et al. (2019) released.",)
     where = (
-        "the micro-world (three factors, six latents) for every world"
+        "Synth-NonLin (two factors, six latents, a small dense network) for every world"
         if size == "smoke"
         else "worlds that must be fetched by hand (SmallNORB, Scream-dSprites) are left out, or dSprites stands in"
     )

@@ -210,8 +210,8 @@ def _notes(size: str) -> tuple[str, ...]:
         " paper size. On dSprites the convolutional network and Adam (0.0005) stand for the fully connected one and"
         " AdaGrad, with 24,000 steps for 460,800. On Synth. Lin. β is 0.02 instead of 0.0001, the learning rate 0.01"
         " and a batch 256, which turns the latents in 12,000 steps as far as they will turn; on Synth. Non-Lin. 20,000"
-        " steps with batches of 1,024 and a learning rate of 0.003 stand for 375,000, at the published β. It can tell the"
-        " order of the models; a number that differs on dSprites may be the network's.",
+        " steps with batches of 1,024 and a learning rate of 0.003 stand for 375,000, at the published β. It can tell"
+        " the order of the models; a number that differs on dSprites may be the network's.",
         "paper": "As published, with ten restarts.",
     }
     return notes(

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from unweave.evaluate.accuracy_by_type import accuracy_by_type
 from unweave.metrics.polarised.types import variable_types
+from unweave.shapes import Float, Int, Tensor
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
 from unweave.train.run import Run
@@ -16,23 +17,31 @@ class AccuracyByType(Measure):
     """``accuracy_by_type.mean.active+mixed``: mean test accuracy over factors; combinations that do not occur lack.
 
     ``all`` is that of all latents, ``chance`` that of uniform guessing. Published with 10,000 examples to learn from
-    and 5,000 to test.
+    and 5,000 to test. A continuous factor is cut into ``n_bins`` classes of equal width.
     """
 
     name: ClassVar[str] = "accuracy_by_type"
     n_train: int = 10_000
     n_test: int = 5_000
+    n_bins: int = 10
 
     def __call__(self, run: Run) -> Mapping[str, Any]:
         code = encoded(run, self.n_train + self.n_test)
-        if code.factors is None or code.factors.is_floating_point():
-            raise ValueError(f"{run.experiment.world.name} has no classes to predict")
+        if code.factors is None:
+            raise ValueError(f"{run.experiment.world.name} has no factors to predict")
+        factors = _cut(code.factors, self.n_bins) if code.factors.is_floating_point() else code.factors
         types = variable_types(code.mean, code.variance)
         n_train = len(code.mean) * self.n_train // (self.n_train + self.n_test)
-        rows = accuracy_by_type(code.mean, code.sampled, code.factors, types, n_train=n_train)
+        rows = accuracy_by_type(code.mean, code.sampled, factors, types, n_train=n_train)
         found: dict[str, Any] = {"types": list(types), "chance": rows[0].chance, "mean": {}, "sampled": {}}
         for row in rows:
             found[row.representation]["+".join(row.types)] = row.accuracy
             if row.n_latents == len(types):
                 found[row.representation]["all"] = row.accuracy
         return found
+
+
+def _cut(factors: Float[Tensor, "sample factor"], n_bins: int) -> Int[Tensor, "sample factor"]:
+    low, high = factors.amin(0), factors.amax(0)
+    places = (factors - low) / (high - low).clamp(min=1e-12) * n_bins
+    return places.long().clamp(max=n_bins - 1)

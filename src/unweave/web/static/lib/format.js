@@ -25,11 +25,19 @@ const WORDS = {
   "polarised.n_active": "active (measured)", modified: "changed", "network.name": "network", state: "state", id: "run",
 };
 
+const SCORES = {
+  mig: "MIG", "dci.disentanglement": "DCI-D", "dci.completeness": "DCI-C", "dci.informativeness": "DCI-I", sap_score: "SAP",
+  factor_vae_score: "FactorVAE", beta_vae_sklearn: "BetaVAE", mcc: "MCC", irs: "IRS", dcimig: "DCIMIG", jemmig: "JEMMIG", ds: "DS",
+};
+
+/** The name of a metric. */
+export const metric = (name) => SCORES[name] ?? name.replaceAll("_", " ");
+
 /** The name of a column, short. */
 export function column(name) {
   if (WORDS[name]) return WORDS[name];
   const score = name.match(/^scores\.(mean|sampled)\.(.+)$/);
-  if (score) return score[1] === "mean" ? score[2].replaceAll("_", " ") : `${score[2].replaceAll("_", " ")} (sampled)`;
+  if (score) return score[1] === "mean" ? metric(score[2]) : `${metric(score[2])} (sampled)`;
   return name.replaceAll("_", " ");
 }
 

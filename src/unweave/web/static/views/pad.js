@@ -23,7 +23,8 @@ export class Pad {
     this.redraw = settled(200, () => this.#ground());
     this.#ground();
     this.#dot();
-    steering.onmove((code) => this.#moved(code));
+    steering.onmove(() => this.#moved());
+    steering.mirror((live) => this.mirror.getContext("2d").drawImage(live, 0, 0));
   }
 
   #build() {
@@ -101,6 +102,5 @@ export class Pad {
     this.dot.style.left = `${100 * share(x)}%`;
     this.dot.style.top = `${100 * (1 - share(y))}%`;
     this.told.textContent = `latent ${this.axes[0]} at ${number(x)}, latent ${this.axes[1]} at ${number(y)}`;
-    requestAnimationFrame(() => this.mirror.getContext("2d").drawImage(this.steering.live, 0, 0));
   }
 }

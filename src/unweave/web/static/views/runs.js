@@ -64,6 +64,7 @@ class Table {
     const names = runs.names();
     if (!this.columns.length) this.shown = FIRST.filter((name) => names.includes(name));
     else this.shown = this.columns.filter((name) => names.includes(name));
+    this.numbers = new Set([...this.shown, "id", "modified"].filter(isNumeric));
     const found = runs.filter(this.filter.value);
     this.rows = runs.sorted(found, this.sort, this.down);
     const all = Math.max(runs.found, runs.ids.length);
@@ -92,16 +93,16 @@ class Table {
   #head() {
     const cell = (name) => {
       const sorted = this.sort === name;
-      return h("button", { type: "button", class: `cell ${numeric(name) && name !== "modified" ? "right" : ""}`, role: "columnheader", title: name,
+      return h("button", { type: "button", class: `cell ${this.numbers.has(name) && name !== "modified" ? "right" : ""}`, role: "columnheader", title: name,
         "aria-sort": sorted ? (this.down ? "descending" : "ascending") : "none", onclick: () => this.#sort(name) },
       column(name), sorted ? (this.down ? " ↓" : " ↑") : "");
     };
-    this.head.style.setProperty("--columns", this.#grid());
+    this.head.parentElement.style.setProperty("--columns", this.#grid());
     show(this.head, h("span", { class: "cell" }), cell("id"), h("span", { class: "cell" }, "loss"), this.shown.map(cell), cell("modified"));
   }
 
   #grid() {
-    return `38px minmax(190px, 1fr) 104px ${this.shown.map((name) => (numeric(name) ? "74px" : "98px")).join(" ")} 118px`;
+    return `38px minmax(190px, 1fr) 104px ${this.shown.map((name) => (this.numbers.has(name) ? "74px" : "98px")).join(" ")} 118px`;
   }
 
   #row(place, at) {
@@ -113,14 +114,13 @@ class Table {
       h("span", { class: "cell", "data-spark": id }, sparks.has(key(id)) ? sparkline(sparks.get(key(id))) : null),
       this.shown.map((name) => this.#cell(name, place)),
       h("span", { class: "cell quiet" }, ago(runs.value("modified", place) ?? 0)));
-    row.style.setProperty("--columns", this.#grid());
     row.style.top = `${at * ROW}px`;
     return row;
   }
 
   #cell(name, place) {
     const value = runs.value(name, place);
-    if (name !== "state") return h("span", { class: `cell ${numeric(name) ? "right" : ""}` }, number(value));
+    if (name !== "state") return h("span", { class: `cell ${this.numbers.has(name) ? "right" : ""}` }, number(value));
     const step = runs.value("step", place);
     const share = value === "running" && step ? ` ${Math.round((100 * step) / (runs.value("updates", place) || 1))} %` : "";
     return h("span", { class: "cell" }, h("span", { class: `state ${value}` }, value + share));
@@ -139,7 +139,7 @@ class Table {
   }
 
   #sort(name) {
-    this.down = this.sort === name ? !this.down : numeric(name) || name === "modified";
+    this.down = this.sort === name ? !this.down : this.numbers.has(name) || name === "modified";
     this.sort = name;
     remember({ sort: name, order: this.down ? null : "up" });
     this.update();
@@ -220,7 +220,7 @@ class Table {
   }
 }
 
-const numeric = (name) => {
+const isNumeric = (name) => {
   const column = runs.columns.get(name);
   return column ? column.some((value) => typeof value === "number") : typeof runs.shared[name] === "number";
 };

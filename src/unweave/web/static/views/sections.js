@@ -3,7 +3,7 @@
 import { decodeMany, examplePixels, get, run as address } from "../lib/api.js";
 import { h, s, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
-import { number } from "../lib/format.js";
+import { metric as metricName, number } from "../lib/format.js";
 import { mosaic } from "../lib/pictures.js";
 import { heat } from "../charts/heat.js";
 import { histogram, lines } from "../charts/lines.js";
@@ -84,7 +84,7 @@ export async function scores(place, run) {
   const cell = (one) => h("td", { class: "right", title: one?.paper ?? "" }, one ? number(one.value) : "–", one && one.low !== null ? h("span", { class: "quiet" }, ` ${number(one.low, 2)}…${number(one.high, 2)}`) : null);
   const better = (metric) => ((of(metric, "mean") ?? of(metric, "sampled")).higher_is_better ? "higher is better" : "lower is better");
   const head = ["metric", "mean codes", "sampled codes", ""].map((one) => h("th", { scope: "col" }, one));
-  const rows = names.map((metric) => h("tr", {}, h("td", {}, metric.replaceAll("_", " ")), cell(of(metric, "mean")), cell(of(metric, "sampled")), h("td", { class: "quiet" }, better(metric))));
+  const rows = names.map((metric) => h("tr", {}, h("td", {}, metricName(metric)), cell(of(metric, "mean")), cell(of(metric, "sampled")), h("td", { class: "quiet" }, better(metric))));
   wait.replaceWith(h("p", {}, words), names.length ? h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows))) : h("p", { class: "quiet" }, "This world has no factors to compare codes with."),
     matrices(found.matrices, run));
 }
@@ -93,7 +93,7 @@ export async function scores(place, run) {
 function matrices(all, run) {
   if (!all.length) return null;
   const holder = h("div");
-  const name = (one) => `${one.metric ? `${one.metric.replaceAll("_", " ")}: ` : ""}${one.title}, ${one.representation} codes`;
+  const name = (one) => `${one.metric ? `${metricName(one.metric)}: ` : ""}${one.title}, ${one.representation} codes`;
   const draw = () => {
     const one = all[Number(select.value)];
     show(holder, figure(heat({ values: one.values, rows: one.rows, columns: one.columns, diverging: one.diverging, label: name(one) }), { name: `${run.id}-${one.metric || "matrix"}-${one.representation}`, caption: name(one) }));

@@ -17,6 +17,7 @@ export class Steering {
     this.row = Number(recall("row") ?? found.start_row);
     this.code = [...found.start];
     this.listeners = [];
+    this.mirrors = [];
     this.sliders = new Map();
     this.keep = settled(250, () => remember({ code: this.code.map((value) => Number(value.toFixed(3))).join(","), row: this.row }));
     this.picture = newest((code) => decode(run.id, [code]), (pictures, took, problem) => this.#shown(pictures, took, problem));
@@ -52,6 +53,12 @@ export class Steering {
 
   onmove(listen) {
     this.listeners.push(listen);
+  }
+
+  /** Another place that shows the picture. */
+  mirror(draw) {
+    this.mirrors.push(draw);
+    draw(this.live);
   }
 
   #build() {
@@ -97,6 +104,7 @@ export class Steering {
     }
     this.live.getContext("2d").putImageData(image(pictures), 0, 0);
     this.live.dataset.took = took.toFixed(1);
+    this.mirrors.forEach((mirror) => mirror(this.live));
     this.took.textContent = `picture in ${took < 1 ? "under 1" : Math.round(took)} ms`;
   }
 

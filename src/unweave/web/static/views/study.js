@@ -91,7 +91,7 @@ class Study {
 
   /** Published values of one column: those that name it, nothing that merely mentions it. */
   #marked(name) {
-    const fits = (one) => one.column === name || [column(name), `mean ${column(name)}`].includes(one.what.toLowerCase());
+    const fits = (one) => one.column === name || ["", "mean "].some((word) => `${word}${column(name)}`.toLowerCase() === one.what.toLowerCase());
     return this.study.marks.filter((one) => one.value !== null && fits(one)).map((one) => ({ value: one.value, words: one.what }));
   }
 
