@@ -14,12 +14,11 @@ from typing import Any
 
 import torch
 
-from unweave.cli.bench import _pictures
 from unweave.data.micro import Micro
 from unweave.models import OBJECTIVES
 from unweave.models.networks import NETWORKS
 from unweave.train.experiment import Experiment, Plan
-from unweave.train.fleet_bench import pace
+from unweave.train.fleet_bench import pace, pictures
 
 CASES: dict[str, dict[str, Any]] = {
     "standard": {"ways": ("eager", "alone", "graph", "fleet")},
@@ -63,7 +62,7 @@ def measured(
         plan=Plan("cuda", 8, precision),
     )  # fmt: skip
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
-    return pace(base, _pictures(channels).to("cuda"), models=models, ways=ways, rounds=rounds)
+    return pace(base, pictures(channels).to("cuda"), models=models, ways=ways, rounds=rounds)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ from unweave.data.micro import Micro
 from unweave.studies.store import Store
 from unweave.train.experiment import experiment_to
 
-
 CONFIG = experiment_to(uw.Experiment(Micro(), plan=uw.Plan("cpu", 1, "fp32")))
 
 

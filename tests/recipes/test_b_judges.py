@@ -17,6 +17,8 @@ from unweave.studies.store import Store
 from unweave.studies.study import SIZES, Study
 from unweave.train.folder import RunFolder
 
+SLOW = pytest.mark.slow
+
 B = [name for name in REPRODUCTIONS if name.startswith("b-")]
 
 EXPECTED = [
@@ -117,7 +119,7 @@ def near(row, seed):
     return int(row.n) + (seed < round(10 * (row.n - int(row.n))))
 
 
-@pytest.mark.parametrize("number", ["8.1", "8.2", "8.6", "8.7", "8.8", "D.5"])
+@pytest.mark.parametrize("number", ["8.1", "8.2", *(pytest.param(n, marks=SLOW) for n in ("8.6", "8.7", "8.8", "D.5"))])
 def test_searches_that_end_as_published_agree(number):
     _, table = b_tables.TABLES[number]
     outcome = b_tables.judge_table(table, written(readings(table, "small", near)), "small")

@@ -6,7 +6,9 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+import torch
 
+from unweave.models.closed_form import linear_loss
 from unweave.recipes.reproductions import REPRODUCTIONS
 from unweave.recipes.reproductions import z_table_3_2 as t2
 from unweave.recipes.reproductions import z_table_3_3 as t3
@@ -158,9 +160,44 @@ def test_table_3_4_agrees_with_itself(tmp_path, monkeypatch):
     assert verdicts(outcome)["ratio 1.5: DS"] == "agrees"
 
 
+def test_table_3_4_does_not_judge_at_smoke_what_its_length_was_chosen_by(tmp_path, monkeypatch):
+    monkeypatch.setattr(t4, "_codes", lambda results, part: None)
+    study = REPRODUCTIONS["z-table-3.4"].study("smoke")
+    rows = [
+        row(
+            e,
+            i,
+            **{t4.COLUMNS[s]: around(cell[0], 0.01, e.seed, 16) for s, cell in t4.PUBLISHED[e.world.ratio].items()},
+        )
+        for i, e in enumerate(study.experiments)
+    ]
+    outcome = t4.judge(results(study, rows, tmp_path), "smoke")
+    told = verdicts(outcome)
+    assert (told["ratio 1.2: DS"], told["ratio 1.2: DtO"]) == ("cannot tell", "cannot tell")
+    assert (told["ratio 1.5: DS"], told["ratio 1: DS"]) == ("agrees", "agrees")
+    assert any("chosen after simulating" in note for note in outcome.notes)
+
+
 def test_a_random_rotation_has_the_distance_that_is_stated():
     angles = np.linspace(0.0, np.pi / 4, 200_001)
     assert pytest.approx(np.mean(2 * np.sqrt(2) * np.sin(angles / 2)), abs=1e-5) == t4.RANDOM
+
+
+@pytest.mark.parametrize("ratio", [1.2, 1.5, 2.0])
+def test_the_gain_of_turning_is_the_one_in_the_notes(ratio):
+    """β/2 · log(1 + κ/4 · sin² 2θ), κ = (r² − 1)²/r², against the loss of a linear β-VAE with its best encoder."""
+    beta, angle = 1e-4, 0.3
+    variances = np.array([ratio**2 / 12, 1 / 12])
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    axes = torch.from_numpy(np.diag(np.sqrt(variances - beta / 2)))
+    losses = [
+        linear_loss(weight, torch.from_numpy(np.diag(variances)), 0.5, beta=beta)
+        for weight in (axes @ torch.from_numpy(turn), axes)
+    ]
+    kappa = (ratio**2 - 1) ** 2 / ratio**2
+    assert (losses[0] - losses[1]) / beta == pytest.approx(
+        0.5 * np.log(1 + kappa / 4 * np.sin(2 * angle) ** 2), rel=1e-6
+    )
 
 
 def test_table_3_2_counts_from_the_step_at_which_the_regime_begins(tmp_path):
@@ -176,10 +213,23 @@ def test_table_3_2_counts_from_the_step_at_which_the_regime_begins(tmp_path):
     assert one.ours == pytest.approx(99.8)
     assert one.verdict == "agrees"
     assert found["Synth. Lin., 10 latents: share of the training, per cent"].ours == pytest.approx(96.7)
-    # not begun within 4,000 steps: 4,000 of 375,000 count as lost
+    # not begun within 4,000 steps: that says nothing of 375,000
     never = found["Synth. Non-Lin., 10 latents: share of the training, per cent"]
-    assert never.ours == pytest.approx(100 * (1 - 4000 / 375_000))
+    assert (never.ours, never.verdict) == (None, "cannot tell")
+    assert "4 of 4 runs were not polarised" in never.note
     assert found["Synth. Lin.: share with as many latents as factors beside ten"].ours == pytest.approx(3.1)
+
+
+@pytest.mark.parametrize(("since", "verdict"), [(750, "agrees"), (7_900, "differs")])
+def test_table_3_2_can_fail_at_smoke(tmp_path, since, verdict):
+    study = REPRODUCTIONS["z-table-3.2"].study("smoke")
+    rows = [
+        row(e, i, **{"regime.since": since, "regime.share": 0.9, "regime.n_active": 2})
+        | {"regime.steps": [0, 100], "regime.delta": [2.0, 0.01]}
+        for i, e in enumerate(study.experiments)
+    ]
+    told = verdicts(t2.judge(results(study, rows, tmp_path), "smoke"))
+    assert told["Synth. Lin., 2 latents: share of the training, per cent"] == verdict
 
 
 def test_figure_3_4_judges_the_sign(tmp_path):

@@ -6,6 +6,7 @@ import json
 import shutil
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -288,6 +289,26 @@ def test_runs_without_a_model(client: TestClient, name: str, words: str) -> None
     ):
         assert answer.status_code == 409
         assert name in answer.json()["detail"] or "is" in answer.json()["detail"]
+
+
+def test_a_run_that_is_still_training_shows_what_it_has_saved(tmp_path: Path) -> None:
+    from unweave.data.micro import Micro
+    from unweave.models.networks.conv import Conv
+    from unweave.train.experiment import Experiment, Plan
+    from unweave.train.loop import Interrupted, Manner, train
+
+    tiny = Experiment(Micro(), network=Conv((4, 4), (4, 4), 8), latents=3, batch_size=4, steps=9, plan=Plan("cpu", 1))
+    calls = iter(range(100))
+    with pytest.raises(Interrupted):
+        train(replace(tiny, history_every=2), tmp_path / "now", how=Manner(stop=lambda: next(calls) > 5))
+    with TestClient(create_app(tmp_path), base_url=HERE) as client:
+        found = client.get("/api/runs/now").json()
+        assert 0 < found["step"] < 9
+        assert f"step {found['step']} of 9 is saved" in found["message"]
+        history = client.get("/api/runs/now/history").json()
+        assert history["steps"] == list(range(0, found["step"], 2))
+        assert np.shape(history["kl"]) == (3, len(history["steps"]))
+        assert len(client.get("/api/sparklines?ids=now").json()["losses"]["now"]) == len(history["steps"])
 
 
 def test_a_folder_deleted_or_damaged_under_its_feet(store: Path) -> None:

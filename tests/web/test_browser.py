@@ -283,8 +283,9 @@ def test_the_pages_own_statistics(page: Page) -> None:
     points = np.linspace(-2, 2, 5)
     found = page.evaluate(
         """async ([x, y, points]) => { const own = await import('/static/lib/statistics.js');
-        return {spearman: own.spearman(x, y), gaps: own.spearman([1, null, 2, 4], [2, 9, 4, 1]), few: own.spearman([1, 2], [1, 2]),
-        ranks: own.ranks(x), density: own.density(y, points), median: own.quantile([...y].sort((a, b) => a - b), 0.5)}; }""",
+        const gaps = own.spearman([1, null, 2, 4], [2, 9, 4, 1]), few = own.spearman([1, 2], [1, 2]);
+        const median = own.quantile([...y].sort((a, b) => a - b), 0.5), density = own.density(y, points);
+        return {spearman: own.spearman(x, y), gaps, few, median, density, ranks: own.ranks(x)}; }""",
         [x.tolist(), y.tolist(), points.tolist()],
     )
     assert found["spearman"] == pytest.approx(stats.spearmanr(x, y).statistic)

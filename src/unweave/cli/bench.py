@@ -39,6 +39,14 @@ def run(argv: Sequence[str]) -> None:
     _measure(base, data, given)
 
 
+def _pictures(channels: int) -> Data:
+    from unweave.train.fleet_bench import pictures
+
+    if channels not in (1, 2, 3, 4):
+        raise ValueError(f"--channels must be 1 to 4, not {channels}")
+    return pictures(channels)
+
+
 def _measure(base: Experiment, data: Data, given: dict[str, Any]) -> None:
     from unweave.train.fleet_bench import WAYS, pace
 
@@ -84,16 +92,6 @@ def _show(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], not
         print(title, " | ".join(columns), *(" | ".join(map(str, row)) for row in rows), note, sep="\n")
         return
     say("")
-
-
-def _pictures(channels: int) -> Data:
-    """Random pictures of 64×64, as bits or bytes: their content does not matter for time."""
-    if channels not in (1, 2, 3, 4):
-        raise ValueError(f"--channels must be 1 to 4, not {channels}")
-    generator = torch.Generator().manual_seed(0)
-    shape = (4096, 512) if channels == 1 else (4096, channels, 64, 64)
-    store = torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8)
-    return Data(store, (channels, 64, 64), "bits" if channels == 1 else "bytes")
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:

@@ -5,6 +5,7 @@ bytes at the copy rate that this device shows.
 """
 
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -103,6 +104,14 @@ def copy_rate(device: str) -> float:
     return 2 * source.nbytes / min(_timed(copy, 3) for _ in range(3))
 
 
+def pictures(channels: int, n: int = 4096) -> Data:
+    """Random pictures of 64×64, as bits or bytes: their content does not matter for time."""
+    generator = torch.Generator().manual_seed(0)
+    shape = (n, 512) if channels == 1 else (n, channels, 64, 64)
+    store = torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8)
+    return Data(store, (channels, 64, 64), "bits" if channels == 1 else "bytes")
+
+
 @dataclass(frozen=True)
 class _Begun:
     advance: Advance
@@ -179,8 +188,8 @@ def _fleet(base: Experiment, data: Data, models: int) -> _Begun:
     if side_by_side(base):
         return _processes(base, data, min(models, usable_cores()))
     members = arrange([replace(base, seed=seed) for seed in range(models)], least=least_group(base))
-    stack = new_fleet(members, choose_engine(members, data, print), len(data), data.shape)
-    stepper, done = Stepper(stack, source_of(members, data), print), [0]
+    stack = new_fleet(members, choose_engine(members, data, _say), len(data), data.shape)
+    stepper, done = Stepper(stack, source_of(members, data), _say), [0]
 
     def advance(count: int) -> int:
         for _ in range(count):
@@ -258,3 +267,7 @@ def _timed(advance: Advance, count: int) -> float:
     if cuda:
         torch.cuda.synchronize()
     return (time.perf_counter() - begin) * 1e6 / done
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -13,8 +13,9 @@ from unweave.models.objectives import BetaVAE
 from unweave.plots.curves import line_bands
 from unweave.plots.matrices import bars, heat_map
 from unweave.plots.style import COLOURS
-from unweave.recipes.reproductions.b_panels import n_samples, smoke_grid
+from unweave.recipes.reproductions.b_panels import n_samples
 from unweave.recipes.reproductions.b_results import THESIS, Measured, check_size, measured, notes
+from unweave.recipes.reproductions.b_rows import stand_in
 from unweave.recipes.reproductions.k_grid import grid
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
 from unweave.studies.measures.passive import PassiveCorrelations
@@ -30,11 +31,15 @@ N_SEEDS, N_SNAPSHOTS = 5, {"smoke": 20, "small": 30, "paper": 300}
 def experiments(beta: float, colour: bool, size: str) -> tuple[Experiment, ...]:
     """β-VAEs with snapshots over all of training; every 1,000 of 300,000 steps at paper size."""
     check_size(size)
-    base = smoke_grid()[0] if size == "smoke" else grid(size, ("dsprites",))[0]
+    if size == "smoke":
+        # the flat square keeps two active latents and four passive ones up to a quarter of the published strength
+        base = replace(stand_in("symsol", BetaVAE(beta / 4)), latents=6)
+    else:
+        base = replace(grid(size, ("dsprites",))[0], objective=BetaVAE(beta))
     world = ColorDSprites() if colour and size != "smoke" else base.world
     every = base.steps // N_SNAPSHOTS[size]
     steps = tuple(range(every, base.steps + 1, every)) if not colour else ()
-    made = replace(base, world=world, objective=BetaVAE(beta), snapshots=steps)
+    made = replace(base, world=world, snapshots=steps)
     return tuple(replace(made, seed=seed) for seed in range(N_SEEDS))
 
 
@@ -145,8 +150,10 @@ def _names(row: Measured) -> list[str]:
 
 
 def _notes(size: str) -> tuple[str, ...]:
+    smoke = ("Synth-Lin with a quarter of the published β, so that both types of latents occur.",)
     return notes(
         size,
+        *(smoke if size == "smoke" else ()),
         f"{N_SEEDS} seeds where the source shows one model; a run whose latents are all of one type says nothing.",
         f"{N_SNAPSHOTS[size]} snapshots over training; the source has 300.",
     )

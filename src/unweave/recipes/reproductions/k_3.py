@@ -88,7 +88,7 @@ def _compared(world: str, metric: str, grouping: str, found: VarianceExplained |
     what = f"{world}, {metric}: share explained by {WORDS[grouping]}"
     if found is None:
         return [compare_interval(what, float("nan"), None, published, 0, HOW)]
-    return [compare_interval(what, found.adjusted, found.interval, published, found.n, HOW, tolerance=0.02)]
+    return [compare_interval(what, max(0.0, found.adjusted), found.interval, published, found.n, HOW, tolerance=0.02)]
 
 
 def _in_words(world: str, metric: str, grouping: str, found: VarianceExplained | None) -> list[Comparison]:
@@ -100,7 +100,7 @@ def _in_words(world: str, metric: str, grouping: str, found: VarianceExplained |
     if found is None:
         return [compare_sign(f"{world}, {metric}: {word}", float("nan"), None, 0, 1, HOW)]
     interval = (least - found.interval[1], least - found.interval[0])
-    return [compare_sign(f"{world}, {metric}: {word}", least - found.adjusted, interval, found.n, 1, HOW)]
+    return [compare_sign(f"{world}, {metric}: {word}", least - max(0.0, found.adjusted), interval, found.n, 1, HOW)]
 
 
 def _lucky(table: "pl.DataFrame", metric: str) -> Comparison:

@@ -9,6 +9,7 @@ from unweave.models.optimisers import Adam
 from unweave.plots.scatter import scatter
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
 from unweave.recipes.reproductions.z_settings import (
+    QUICKENED,
     SETTINGS,
     SOURCE,
     UNSAID,
@@ -110,6 +111,7 @@ def _notes(size: str) -> tuple[str, ...]:
     }
     return notes(
         changed[size],
+        QUICKENED if size == "smoke" else "",
         "The figure is published as a picture without numbers: what is judged is the sign of Spearman's correlation.",
         UNSAID,
     )

@@ -1,6 +1,6 @@
 """z-table-3.2: how soon a training enters the polarised regime, and stays (Zietlow, 2022, Table 3.2)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,9 +40,8 @@ PUBLISHED = {
 """Z, Table 3.2: per cent of the training with Δ_KL < 3 % to its end, with as many latents as factors and with ten."""
 
 HIGH = 10
-TOLERANCE = 3.0
-"""Percentage points: the published share depends on a batch size that is not given, and half of it moves the share of
-an initial phase by as much again."""
+TOLERANCE = 0.5
+"""Percentage points. More would let a short training agree whatever it does: 8,000 of 375,000 steps are 2.1 points."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def judge(results: Results, size: str) -> Outcome:
         parts = _parts(results, world)
         for (name, part), published in zip(parts.items(), PUBLISHED[world]):
             what = f"{SETTINGS[world].title}, {name}: share of the training, per cent"
-            comparisons.append(compare_mean(what, shares(part, world), published, tolerance=TOLERANCE, unit="points"))
+            comparisons.append(_share(what, part, world, published))
         comparisons.append(_longer(world, *parts.values()))
     figures = {"Δ_KL over training": _figure(results, worlds)}
     groups = {f"{SETTINGS[w].title}, {name}": part for w in worlds for name, part in _parts(results, w).items()}
@@ -102,12 +101,24 @@ def judge(results: Results, size: str) -> Outcome:
 def shares(part: "pl.DataFrame", world: str) -> dict[int, float]:
     """Per cent of a training of published length, by seed: all of it but the steps before the regime began.
 
-    A run that was not polarised at its own end counts with what is known: that it took at least its length.
+    A run of published length that was not polarised at its end has 0. A shorter one does not say when it would have
+    begun, and is not a number.
     """
     total = SETTINGS[world].steps()
     since, lengths = by_seed(part, "regime.since"), by_seed(part, "steps")
-    begun = {seed: lengths[seed] if np.isnan(step) else step for seed, step in since.items()}
-    return {seed: 100.0 * (1.0 - min(step, total) / total) for seed, step in begun.items()}
+    never = {seed: 0.0 if lengths[seed] >= total else np.nan for seed in since}
+    return {seed: never[seed] if np.isnan(step) else 100.0 * (1.0 - step / total) for seed, step in since.items()}
+
+
+def _share(what: str, part: "pl.DataFrame", world: str, published: float) -> Comparison:
+    found = shares(part, world)
+    compared = compare_mean(what, found, published, tolerance=TOLERANCE, unit="points")
+    n_late = int(np.isnan(list(found.values())).sum())
+    if not n_late:
+        return compared
+    # the runs that did begin are the quick ones: their mean would flatter
+    told = f"{n_late} of {len(found)} runs were not polarised when this training ended"
+    return replace(compared, ours=None, interval=None, verdict="cannot tell", note=told)
 
 
 def _parts(results: Results, world: str) -> "dict[str, pl.DataFrame]":

@@ -15,7 +15,7 @@ from unweave.models.optimisers import Adam
 from unweave.models.precision_budget import precision_budget
 from unweave.plots.violins import violins
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
-from unweave.recipes.reproductions.z_settings import SOURCE, by_seed, chosen, experiment, notes
+from unweave.recipes.reproductions.z_settings import QUICKENED, SOURCE, by_seed, chosen, experiment, notes
 from unweave.shapes import Float, Tensor
 from unweave.studies.measures.principal import PrincipalDirections, matched
 from unweave.studies.results import Results
@@ -166,6 +166,7 @@ def _notes(size: str) -> tuple[str, ...]:
         f" {', '.join(f'{value:g}' for value in EIGENVALUES)} and random directions. They are the same at every size.",
         "The other rows are trained models, which stop where Adam's noise holds them: a few degrees or less.",
         changed[size],
+        QUICKENED if size != "paper" else "",
         "The source states the theorem for a fixed reconstruction and unit variance of the means; the minimised loss"
         " has neither constraint.",
     )
