@@ -46,7 +46,7 @@ def run(argv: Sequence[str]) -> int:
     """One action of a study."""
     if not argv or argv[0] in ("-h", "--help", "help"):
         say(_usage())
-        return 0
+        raise SystemExit(0)
     action = argv[0].replace("_", "-")
     if action not in ACTIONS:
         raise unknown("action of study", argv[0], ACTIONS)

@@ -49,7 +49,7 @@ def judge(parts: Sequence[Part], results: Results, size: str) -> Outcome:
         if same in seen:
             continue
         seen.add(same)
-        if panels[0] != part.panel:
+        if panels[0] != part.panel and size != "smoke":
             missing.append(f"{part.panel.name} is left out at this size; {panels[0].name} stands in.")
         rows = panels[0].rows(results, ByType(n_samples(size)), size)
         if not rows:

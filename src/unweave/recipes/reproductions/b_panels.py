@@ -40,7 +40,7 @@ def shown(panels: Sequence[Panel], size: str) -> tuple[Panel, ...]:
     """The panels of a size: one world stands in for all at smoke, so that equal objectives are one."""
     check_size(size)
     if size == "smoke":
-        return tuple({panel.objective: panel for panel in panels}.values())
+        return tuple(Panel(SMOKE_WORLD, objective) for objective in dict.fromkeys(one.objective for one in panels))
     kept = tuple(panel for panel in panels if size == "paper" or panel.world not in BY_HAND)
     return kept or tuple(Panel("dsprites", panel.objective) for panel in panels)
 
