@@ -44,9 +44,12 @@ KEPT = ("recipe", "size", "executor", "workers", "address", "gpus", "slurm", "sa
 
 def run(argv: Sequence[str]) -> int:
     """One action of a study."""
-    if not argv or argv[0] in ("-h", "--help", "help"):
+    if not argv or argv[0] == "help":
         say(_usage())
-        raise SystemExit(0)
+        return 0
+    if argv[0] in ("-h", "--help"):
+        say(_usage())
+        raise SystemExit(0)  # as the parser of any other command ends
     action = argv[0].replace("_", "-")
     if action not in ACTIONS:
         raise unknown("action of study", argv[0], ACTIONS)
