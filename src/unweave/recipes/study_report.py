@@ -1,5 +1,7 @@
 """The report of any study: every measured number as a table, how the numbers go together, and how they are spread."""
 
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,11 +40,12 @@ def report_study(store: Store, record: Record, output: Path | str | None = None)
 
     A study that was run as a published result gets the page with its verdicts.
     """
-    experiments = tuple(_experiments(store, record))
-    results = Results(Study(record.name, experiments, title=record.title), store, experiments)
     recipe, size = record.options.get("recipe"), record.options.get("size")
     if recipe in REPRODUCTIONS and size:
+        experiments = tuple(_experiments(store, record))
+        results = Results(Study(record.name, experiments, title=record.title), store, experiments)
         return reproduce(str(recipe), str(size), store.root, lambda study: results, output=output).page
+    results = Recorded(Study(record.name, (), title=record.title), store, (), record.experiments)
     if not results.table.height:
         raise ValueError(f"no run of {record.name} is finished, so there is nothing to report")
     return write_report(
@@ -54,6 +57,27 @@ def report_study(store: Store, record: Record, output: Path | str | None = None)
         meta={"study": record.name, "models": results.table.height, "seeds": results.table["seed"].n_unique()},
         kicker="unweave study",
     )
+
+
+@dataclass(frozen=True)
+class Recorded(Results):
+    """The results of a study by the ids of its runs: ten thousand experiments need not be built for their table."""
+
+    ids: tuple[str, ...] = ()
+
+    @cached_property
+    def table(self) -> "pl.DataFrame":
+        """One row a finished run."""
+        import polars as pl
+
+        return self.store.table(self.ids).filter(pl.col("state") == "done")
+
+    @cached_property
+    def failed(self) -> "pl.DataFrame":
+        """One row a failed run."""
+        import polars as pl
+
+        return self.store.table(self.ids).filter(pl.col("state") == "failed")
 
 
 def study_outcome(results: Results) -> Outcome:

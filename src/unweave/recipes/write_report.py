@@ -45,7 +45,7 @@ def write_report(
         outcome = replace(outcome, figures={"Published and ours": forest} | dict(outcome.figures))
     if outcome.comparisons:
         write_text(folder / "results.csv", as_csv([comparison_row(one) for one in outcome.comparisons], COLUMNS))
-    if results.experiments:
+    if n_asked(results):
         write_text(folder / "runs.csv", as_csv(flat(results.table).to_dicts(), results.table.columns))
     for name, rows in outcome.tables.items():
         columns = list(dict.fromkeys(key for row in rows for key in row))
@@ -61,14 +61,20 @@ def write_report(
 def making_of(results: Results, command: str) -> Making:
     """Command, cost, environment and failures of what a report is about."""
     here = {name: value for name, value in environment().items() if name != "command"}
-    if not results.experiments:
+    if not n_asked(results):
         return Making(command, "nothing was trained", {"here": here})
     table = results.table
     trained = _environment(results, table["id"].to_list())
     failures = [(row["id"], str(row.get("failure") or "")) for row in results.failed.to_dicts()]
     told = {"trained on": trained, "measured and judged on": here} if trained else {"here": here}
-    n_missing = max(0, len(results.study.experiments) - table.height - len(failures))
+    n_missing = max(0, n_asked(results) - table.height - len(failures))
     return Making(command, words_of(cost_of(table)), told, failures, n_missing)
+
+
+def n_asked(results: Results) -> int:
+    """How many runs a study has asked for; the ids stand for them where no experiments were built."""
+    ids: tuple[str, ...] = getattr(results, "ids", ())
+    return len(ids) or len(results.study.experiments) or len(results.experiments)
 
 
 def comparison_row(one: Comparison) -> dict[str, Any]:
