@@ -4,6 +4,7 @@ python benchmarks/study_report.py [--runs 10000]
 """
 
 import argparse
+import functools
 import hashlib
 import json
 import tempfile
@@ -17,7 +18,7 @@ from unweave.recipes.reproductions.k_grid import METRICS, grid
 from unweave.recipes.study_report import report_study
 from unweave.studies.record import Record
 from unweave.studies.store import Store
-from unweave.train.experiment import experiment_to
+from unweave.train.experiment import Experiment, experiment_to
 
 
 def main() -> None:
@@ -41,7 +42,7 @@ def main() -> None:
 
 def write_run(root: Path, number: int) -> str:
     """A finished run with a config, eight measured numbers and weights of no size."""
-    experiments = CACHE.setdefault("grid", [one.resolve() for one in grid("small", ("dsprites",))])
+    experiments = resolved_grid()
     experiment = replace(experiments[number % len(experiments)], seed=number)
     plain = experiment_to(experiment)
     generator = np.random.default_rng(number)
@@ -67,7 +68,9 @@ def write_run(root: Path, number: int) -> str:
     return name
 
 
-CACHE: dict = {}
+@functools.cache
+def resolved_grid() -> list[Experiment]:
+    return [one.resolve() for one in grid("small", ("dsprites",))]
 
 
 def told(what: str, clock: float, cpu: float) -> None:
