@@ -63,7 +63,7 @@ def time_dto(n: int, chunks: list[int]) -> dict[str, Any]:
         found["eleven decodings of as many codes"] = _spent(lambda: [model.decoder(part) for part in passes])
     if importlib.util.find_spec("scipy"):
         found["DtO and IMA contrast"] = _spent(lambda: (dto(grams[0]), ima_contrast(grams[0])))
-    few = 2
+    few = 1
     backwards = _spent(
         lambda: [
             torch.autograd.functional.jacobian(lambda code: model.decoder(code[None]).flatten(), code)

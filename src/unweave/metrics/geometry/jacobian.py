@@ -5,10 +5,11 @@ they share; going backwards would need one pass for every pixel.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
+from unweave.metrics.estimators.side_by_side import side_by_side
 from unweave.metrics.geometry.tangents import push
 from unweave.shapes import Float, Tensor
 
@@ -31,7 +32,7 @@ def decoder_jacobian(
 
     Takes samples × outputs × latents of memory; :func:`decoder_gram` does not.
     """
-    return torch.cat(list(_chunks(decode, codes, latents, chunk)))
+    return torch.cat(_of_chunks(decode, codes, latents, chunk, lambda jacobian: jacobian))
 
 
 def decoder_gram(
@@ -46,7 +47,7 @@ def decoder_gram(
     ``latents`` restricts it to some, the active ones for example, and saves the time of the others. The distance to
     orthogonality, the IMA contrast and the linear stochastic loss ask no more of J.
     """
-    return torch.cat([gram(jacobian) for jacobian in _chunks(decode, codes, latents, chunk)])
+    return torch.cat(_of_chunks(decode, codes, latents, chunk, gram))
 
 
 def gram(jacobian: Float[Tensor, "sample feature latent"]) -> Float[Tensor, "sample latent latent"]:
@@ -55,8 +56,14 @@ def gram(jacobian: Float[Tensor, "sample feature latent"]) -> Float[Tensor, "sam
     return jacobian.transpose(-1, -2) @ jacobian
 
 
-@torch.no_grad()
-def _chunks(decode: Decode, codes: Tensor, latents: Sequence[int] | None, chunk: int | None) -> Iterator[Tensor]:
+def _of_chunks(
+    decode: Decode,
+    codes: Tensor,
+    latents: Sequence[int] | None,
+    chunk: int | None,
+    finish: Callable[[Tensor], Tensor],
+) -> list[Tensor]:
+    """What ``finish`` makes of the Jacobians of every chunk; on a CPU the chunks go side by side."""
     if codes.ndim != 2 or len(codes) == 0 or not codes.is_floating_point():
         raise ValueError(f"codes must be floats, sample × latent, with at least one sample, not {tuple(codes.shape)}")
     units = torch.eye(codes.shape[1], dtype=codes.dtype, device=codes.device)
@@ -64,12 +71,20 @@ def _chunks(decode: Decode, codes: Tensor, latents: Sequence[int] | None, chunk:
         if len(latents) == 0:
             raise ValueError("latents must name at least one latent: a collapsed decoder has no directions")
         units = units[list(latents)]
-    for part in codes.detach().split(chunk or (CHUNK if codes.device.type == "cpu" else CHUNK_ELSEWHERE)):
-        try:
+    on_cpu = codes.device.type == "cpu"
+    parts = codes.detach().split(chunk or (CHUNK if on_cpu else CHUNK_ELSEWHERE))
+
+    def pushed(part: Tensor) -> Tensor:
+        with torch.no_grad():  # a setting of each thread
             # direction × sample × feature, turned without a copy
-            yield push(decode, part, units).permute(1, 2, 0)
-        except NotImplementedError:
-            yield _general(decode, part, units)
+            return finish(push(decode, part, units).permute(1, 2, 0))
+
+    try:
+        first = pushed(parts[0])
+    except NotImplementedError:
+        with torch.no_grad():
+            return [finish(_general(decode, part, units)) for part in parts]
+    return [first, *(side_by_side(pushed, parts[1:]) if on_cpu else map(pushed, parts[1:]))]
 
 
 def _general(
