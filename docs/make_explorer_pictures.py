@@ -46,7 +46,6 @@ def take_all(browser: Any, search: str | None) -> None:
     take(browser, "explorer_run", "/run/demo?code=0.9,-1.1,1.2,0,0,0", height=800, part="#steer")
     take(browser, "explorer_pad", "/run/demo", height=1180, part="#pad", dark=True)
     take(browser, "explorer_compare", "/compare?left=demo&right=demo-1", height=1500)
-    take(browser, "explorer_study", "/study/all?filter=world%3Dmicro&y=latents.active", height=1250)
     take(
         browser, "explorer_small", "/run/demo?code=0.9,-1.1,1.2,0,0,0", width=390, height=844, part="#steer", dark=True
     )

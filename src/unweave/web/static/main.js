@@ -43,11 +43,11 @@ function problem(error) {
 }
 
 function navigate() {
-  const links = [["/", "Runs", "runs"], ["/compare", "Compare", "compare"]];
-  for (const { name, title } of store?.studies ?? []) links.push([`/study/${encodeURIComponent(name)}`, name === "all" ? "Study" : title, "study"]);
-  for (const name of store?.searches ?? []) links.push([`/search/${encodeURIComponent(name)}`, `Search: ${short(name)}`, "search"]);
+  const links = [["/", "Runs", "Every run"], ["/compare", "Compare", "Two runs side by side"]];
+  for (const { name, title } of store?.studies ?? []) links.push([`/study/${encodeURIComponent(name)}`, name === "all" ? "Study" : name, title]);
+  for (const name of store?.searches ?? []) links.push([`/search/${encodeURIComponent(name)}`, `Search: ${short(name)}`, name]);
   const here = location.pathname;
-  const link = ([address, words]) => h("a", { href: address, "data-link": true, "aria-current": here === address ? "page" : null }, words);
+  const link = ([address, words, title]) => h("a", { href: address, title, "data-link": true, "aria-current": here === address ? "page" : null }, words);
   const few = links.slice(0, 5).map(link);
   const rest = links.slice(5).map(link);
   const more = rest.length ? h("details", { class: "more" }, h("summary", {}, `${rest.length} more`), h("div", {}, rest)) : null;

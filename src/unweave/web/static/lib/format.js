@@ -20,7 +20,7 @@ export const tick = (value) => (Math.abs(value) >= 10000 ? number(value) : Strin
 export const percent = (share) => (share < 0.01 ? "less than 1 %" : `${Math.round(100 * share)} %`);
 
 const WORDS = {
-  "world.name": "world", "objective.name": "objective", "objective.beta": "β", "objective.gamma": "γ", seed: "seed",
+  "world.name": "world", "objective.name": "objective", "objective.beta": "β", "objective.gamma": "γ", "objective.capacity": "C", "objective.off_diagonal": "λ", seed: "seed",
   "latents.active": "active", "latents.mixed": "mixed", "latents.passive": "passive", latents: "latents",
   "polarised.n_active": "active (measured)", modified: "changed", "network.name": "network", state: "state", id: "run",
 };

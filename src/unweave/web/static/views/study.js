@@ -102,19 +102,26 @@ class Study {
   }
 }
 
-const STRENGTHS = ["objective.beta", "objective.gamma", "objective.capacity", "objective.final_capacity", "objective.lambda_od", "objective.strength"];
+const STRENGTHS = ["objective.beta", "objective.capacity", "objective.off_diagonal", "objective.gamma"];
 
 /** Whether a column was measured, rather than set: its family is none of a config's. */
 const isMeasured = (name) => name.includes(".") && !["objective", "world", "network", "likelihood", "optimiser", "plan"].includes(name.split(".")[0]);
+
+/** The number of an objective that differs among its runs; where none does, the first it has. */
+function strengthOf(places, names) {
+  const had = [...STRENGTHS, ...names].filter((name) => names.includes(name) && runs.value(name, places[0]) !== null);
+  return had.find((name) => new Set(places.map((place) => runs.value(name, place))).size > 1) ?? had[0];
+}
 
 /** Runs by objective and by the strength of its regulariser. */
 function groupsOf(places) {
   const names = runs.names().filter((name) => name.startsWith("objective.") && name !== "objective.name");
   const found = new Map();
   const objectives = [...new Set(places.map((place) => runs.value("objective.name", place)))].sort();
+  const strengths = new Map(objectives.map((objective) => [objective, strengthOf(places.filter((place) => runs.value("objective.name", place) === objective), names)]));
   for (const place of places) {
     const objective = runs.value("objective.name", place);
-    const own = [...STRENGTHS, ...names].find((name) => names.includes(name) && runs.value(name, place) !== null);
+    const own = strengths.get(objective);
     const strength = own ? runs.value(own, place) : null;
     const key = `${objective}\n${own ? `${column(own).replace("objective.", "")} ${number(strength)}` : ""}`;
     if (!found.has(key)) found.set(key, { name: key, places: [], order: [objective, strength], colour: COLOURS[objectives.indexOf(objective) % COLOURS.length] });
