@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from unweave import rng
+from unweave.metrics.estimators.assignment import largest_assignment
 from unweave.metrics.geometry.consistency import self_consistency
 from unweave.metrics.geometry.ima import ima_contrast
 from unweave.metrics.geometry.jacobian import decoder_gram
@@ -73,11 +74,9 @@ def losses(run: Run, images: Float[Tensor, "sample ..."], outputs: Float[Tensor,
 
 def random_dto(n_latents: int, seed: int = 0, n: int = 200) -> float:
     """Mean distance of random rotations to the nearest signed permutation."""
-    from scipy.optimize import linear_sum_assignment
-
     drawn = rng.normal(seed, rng.Purpose.RESAMPLE, 0, n, n_latents**2).double().view(n, n_latents, n_latents)
     sizes = torch.linalg.qr(drawn).Q.abs().numpy()
-    matched = torch.tensor([size[linear_sum_assignment(size, maximize=True)].sum() for size in sizes])
+    matched = torch.tensor([size[range(n_latents), largest_assignment(size)].sum() for size in sizes])
     # ‖V − P‖² = 2 (d − Σ_matched |V|)
     return float((2.0 * (n_latents - matched)).clamp(min=0.0).sqrt().mean())
 

@@ -1,5 +1,8 @@
 """The assignment of rows to columns with the largest sum: SciPy's where it is installed, our own otherwise."""
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 
 from unweave.shapes import Float, Int
@@ -7,12 +10,17 @@ from unweave.shapes import Float, Int
 
 def largest_assignment(gains: Float[np.ndarray, "row column"]) -> Int[np.ndarray, "row"]:
     """For every row of a square table its column, each column once, so that the gains add up to the most."""
+    return _solver()(gains)
+
+
+@functools.cache
+def _solver() -> Callable[[np.ndarray], np.ndarray]:
+    """Found once: a decoder's thousand tables should not look for a missing package a thousand times."""
     try:
         from scipy.optimize import linear_sum_assignment
     except ImportError:
-        return by_augmenting_paths(gains)
-    columns = linear_sum_assignment(gains, maximize=True)[1]
-    return np.asarray(columns, dtype=np.int64)
+        return by_augmenting_paths
+    return lambda gains: np.asarray(linear_sum_assignment(gains, maximize=True)[1], dtype=np.int64)
 
 
 def by_augmenting_paths(gains: Float[np.ndarray, "row column"]) -> Int[np.ndarray, "row"]:
