@@ -99,7 +99,7 @@ def test_a_store_without_runs_has_nothing_to_judge(
     fake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["reproduce", fake, "--store", str(tmp_path), "--trained", "--executor", "here"]) == 2
-    assert "nothing to judge" in capsys.readouterr().err
+    assert "has 0 finished runs of" in capsys.readouterr().err
 
 
 def test_wrong_names_are_answered_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,8 @@ from unweave.data.micro import Micro
 from unweave.models.networks.mlp import MLP
 from unweave.models.objectives import BetaVAE, FactorVAE
 from unweave.recipes.train_only import train_only
-from unweave.studies.adopt import adopt
+from unweave.studies.adopt import adopt, missing
+from unweave.studies.failures import record
 from unweave.studies.measures.codes import Codes
 from unweave.studies.study import Study
 from unweave.train.checkpoint import from_bytes
@@ -80,7 +81,12 @@ def test_what_was_trained_elsewhere_is_measured_and_found(tmp_path: Path) -> Non
     assert sorted(results.table["id"].to_list()) == sorted(set(found.done))
     assert results.table["codes.mean.total_correlation"].null_count() == 0
     wanted = replace(study, experiments=(*study.experiments, tiny(7)))
-    assert adopt(wanted, tmp_path).table.height == 3
+    partial = adopt(wanted, tmp_path)
+    assert partial.table.height == 3
+    assert missing(study, results) == 0
+    assert missing(wanted, partial) == 1
+    record(RunFolder(tmp_path / tiny(7).resolve().id), tiny(7).resolve(), ValueError("it blew up"))
+    assert missing(wanted, partial) == 0
 
 
 def test_time_that_is_up_leaves_a_study_that_goes_on(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from unweave.data.micro import Micro
+from unweave.data.synthetic import SynthLin
 from unweave.data.world import Data
 from unweave.models import OBJECTIVES, Objective
-from unweave.models.networks import Conv
-from unweave.models.objectives.beta_vae import BetaVAE
+from unweave.models.networks import MLP, Conv
+from unweave.models.objectives.beta_vae import BetaVAE, BetaVAEFull
 from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.train.experiment import Experiment, Plan
 from unweave.train.fleet import Fleet, new_fleet, template_of
@@ -20,7 +21,7 @@ from unweave.train.fleet_members import arrange
 from unweave.train.fleet_portable import portable
 from unweave.train.fleet_run import train_fleet
 from unweave.train.fleet_stepper import Stepper
-from unweave.train.loop import Interrupted, Manner
+from unweave.train.loop import Interrupted, Manner, train
 from unweave.train.run import Run
 
 pytestmark = [
@@ -87,6 +88,24 @@ def test_a_graph_replays_what_plain_steps_do() -> None:
     data, given = Micro().load().to("cuda"), [experiment(seed, OBJECTIVE) for seed in range(3)]
     graphed, plain = (sailed(given, data, graph=graph) for graph in (True, False))
     assert torch.equal(graphed.parameters, plain.parameters)
+
+
+def test_dense_models_of_every_posterior_step_in_a_graph() -> None:
+    data, said = SynthLin().load().to("cuda"), list[str]()
+    for objective in (BetaVAE(), BetaVAEFull(0.1), OBJECTIVES["ae"]()):
+        one = replace(experiment(0, objective, "fp32"), world=SynthLin(), network=MLP((16,), (16,)), latents=2)
+        members = arrange([one], least=least_group(one))
+        fleet = new_fleet(members, choose_engine(members, data, said.append), len(data), data.shape)
+        stepper = Stepper(fleet, source_of(members, data), said.append)
+        for step in range(5):
+            stepper(step, record=step % 2 == 0)
+    assert not [line for line in said if "without a CUDA graph" in line]
+
+
+def test_a_bf16_run_alone_has_the_bits_of_a_run_in_company(tmp_path: Path) -> None:
+    train(experiment(1), tmp_path / "alone")
+    company = train_fleet([experiment(seed) for seed in range(3)], tmp_path / "company")
+    assert Run(tmp_path / "alone").files.read("model.safetensors") == Run(company[1]).files.read("model.safetensors")
 
 
 def test_a_fleet_resumes_exactly(tmp_path: Path) -> None:

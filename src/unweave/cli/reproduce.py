@@ -63,10 +63,16 @@ def _reproduce(given: dict[str, Any], command: str) -> int:
 
 
 def _taken(study: Study, given: dict[str, Any]) -> Results:
-    from unweave.studies.adopt import adopt
+    from unweave.studies.adopt import adopt, missing
 
     with stopping() as stop:
-        return adopt(study, given["store"], execute=make_executor(given), how=Manner((), 30.0, stop))
+        results = adopt(study, given["store"], execute=make_executor(given), how=Manner((), 30.0, stop))
+    if absent := missing(study, results):
+        raise ValueError(
+            f"{given['store']} has {len(results.experiments)} finished runs of {study.name} and lacks {absent};"
+            " train them with the same command without --trained, or with --train-only"
+        )
+    return results
 
 
 def _train(given: dict[str, Any]) -> int:

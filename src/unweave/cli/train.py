@@ -16,6 +16,7 @@ from unweave.train.experiment import TABLES, Experiment, experiment_from, experi
 from unweave.train.folder import RunFolder
 from unweave.train.loop import Manner
 from unweave.train.loop import train as train_experiment
+from unweave.train.memory import keep_freed_memory
 from unweave.train.progress import progress
 from unweave.train.run import Run
 
@@ -89,6 +90,7 @@ def add_running_options(parser: argparse.ArgumentParser) -> None:
 
 def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
     """Train with progress, trackers and a clean stop on Ctrl-C."""
+    keep_freed_memory()
     resolved = experiment.resolve()
     folder = Path(given.get("folder") or Path("runs") / resolved.id)
     data = None if RunFolder(folder).has("model.safetensors") else _loaded(resolved, given["quiet"])

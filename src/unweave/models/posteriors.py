@@ -78,9 +78,9 @@ class FullCovariance(Posterior):
     def _factor(self, log_diagonal: Tensor, below: Tensor) -> Float[Tensor, "batch latent latent"]:
         latents = log_diagonal.shape[-1]
         rows, columns = torch.tril_indices(latents, latents, offset=-1, device=below.device)
-        # scatter by a constant 0/1 map, which every transform of torch.func understands
-        places = torch.zeros(below.shape[-1], latents * latents, dtype=below.dtype, device=below.device)
-        places[torch.arange(below.shape[-1], device=below.device), rows * latents + columns] = 1.0
+        # scatter by a constant 0/1 map, which every transform of torch.func and every CUDA graph understands
+        entries = torch.arange(latents * latents, device=below.device)
+        places = ((rows * latents + columns).unsqueeze(-1) == entries).to(below.dtype)
         return (below @ places).unflatten(-1, (latents, latents)) + torch.diag_embed(log_diagonal.exp())
 
 

@@ -1,17 +1,19 @@
 """Take over runs that were trained elsewhere: the same experiments, on another device or with other threads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from unweave.config import fingerprint
 from unweave.studies.execute import Executor
 from unweave.studies.executors.here import Here
+from unweave.studies.failures import FAILURE
 from unweave.studies.pack import measuring
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import Study
 from unweave.train.experiment import Experiment, Plan, experiment_from, experiment_to
+from unweave.train.folder import RunFolder
 from unweave.train.loop import Manner
 
 
@@ -22,7 +24,7 @@ def adopt(study: Study, root: Path | str, *, execute: Executor = Here(), how: Ma
     Experiments that the store has no finished run of are missing from the results.
     """
     store = Store(root).prepare()
-    known = {_essence(e): e for e in (_experiment(store, name) for name in store.ids()) if e is not None}
+    known = _experiments(store, lambda folder: folder.trained)
     asked = _known(study.experiments, known)
     while True:
         found = tuple(asked.values())
@@ -37,15 +39,23 @@ def adopt(study: Study, root: Path | str, *, execute: Executor = Here(), how: Ma
         asked |= more
 
 
+def missing(study: Study, results: Results) -> int:
+    """How many experiments of a study, its search included, neither are in these results nor have failed."""
+    settled = _experiments(results.store, lambda folder: folder.trained or folder.has(FAILURE)).keys()
+    follow_up = study.follow_up(results) if study.follow_up and results.experiments else ()
+    return len({_essence(replace(e, world=e.world.resolve())) for e in (*study.experiments, *follow_up)} - settled)
+
+
 def _known(experiments: Sequence[Experiment], known: Mapping[str, Experiment]) -> dict[str, Experiment]:
     """Those of the experiments that there are runs of, by what they are."""
     asked = (_essence(replace(experiment, world=experiment.world.resolve())) for experiment in experiments)
     return {essence: known[essence] for essence in asked if essence in known}
 
 
-def _experiment(store: Store, name: str) -> Experiment | None:
-    folder = store.folder(name)
-    return experiment_from(folder.read_json("config.json")) if folder.trained else None
+def _experiments(store: Store, kept: Callable[[RunFolder], bool]) -> dict[str, Experiment]:
+    """The experiments of a store's runs by what they are, of runs that are to be kept."""
+    folders = [folder for folder in map(store.folder, store.ids()) if kept(folder)]
+    return {_essence(e): e for e in (experiment_from(folder.read_json("config.json")) for folder in folders)}
 
 
 def _essence(experiment: Experiment) -> str:

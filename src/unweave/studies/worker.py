@@ -12,6 +12,8 @@ import sys
 import threading
 from typing import IO, Any
 
+from unweave.train.memory import keep_freed_memory
+
 PARENT_GONE = 10.0
 """Seconds to save the work after the parent has died; a measure cannot be interrupted, and is done again."""
 
@@ -25,6 +27,7 @@ def main() -> None:
     stop, packs = threading.Event(), queue.SimpleQueue[str | None]()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     save_every = float(sys.argv[2])
+    keep_freed_memory()
     threading.Thread(target=_listen, args=(sys.stdin, packs, stop), daemon=True).start()
     while (text := packs.get()) is not None:
         answer = {"state": "stopped"} if stop.is_set() else _perform(text, sys.argv[1], save_every, stop)

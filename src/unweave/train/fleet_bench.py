@@ -26,6 +26,7 @@ from unweave.train.fleet_batches import source_of
 from unweave.train.fleet_engine import choose_engine, least_group, side_by_side
 from unweave.train.fleet_members import arrange
 from unweave.train.fleet_stepper import Stepper
+from unweave.train.memory import keep_freed_memory
 from unweave.train.step import losses, new_learner, update
 
 DAY, STEPS = 86400e6, 300_000
@@ -223,6 +224,7 @@ def _processes(base: Experiment, data: Data, n: int) -> _Begun:
 
 
 def _work(there: Any, base: Experiment, data: Data) -> None:
+    keep_freed_memory()
     torch.set_num_threads(1)
     advance = _alone(base, data, 1).advance
     while count := there.recv():

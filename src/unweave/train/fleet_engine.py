@@ -75,6 +75,8 @@ def choose_engine(members: Members, data: Data, say: Callable[[str], None]) -> E
         return dense_stack(template) or portable(template)
     precision = first.plan.resolve().precision
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
+    if not isinstance(first.network, Conv):
+        return portable(template)  # kernels are for convolutions; PyTorch's batched products do for the rest
     try:
         from unweave.models.kernels.conv_stack import conv_stack
 

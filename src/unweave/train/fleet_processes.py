@@ -14,6 +14,7 @@ from typing import Any
 from unweave.data.world import Data
 from unweave.models.objectives import Terms
 from unweave.train.experiment import Experiment, usable_cores
+from unweave.train.memory import keep_freed_memory
 
 Reached = Callable[[float, float], None]
 """Told how many steps the members have done on average, and the last loss that one of them saw."""
@@ -66,6 +67,7 @@ def train_side_by_side(
 def _prepare(data: Data, seen: Any) -> None:
     import torch
 
+    keep_freed_memory()
     torch.set_num_threads(1)
     _HELD.update(data=data, seen=seen)
 

@@ -86,7 +86,9 @@ def _parts(todo: list[Pair], size: int | None, data: Data) -> list[list[Pair]]:
     # equal fleets: 50 that fit by 40 are 25 and 25
     count = -(-len(todo) // chosen)
     chosen = -(-len(todo) // count) if size is None else chosen
-    _say(f"{len(todo)} models in {'one fleet' if count == 1 else f'{count} fleets of up to {chosen}'}: {fitting:,} fit")
+    if count > 1 or data.store.device.type == "cuda":
+        fleets = "one fleet" if count == 1 else f"{count} fleets of up to {chosen}"
+        _say(f"{len(todo)} models in {fleets}: {f'{fitting:,}' if fitting < 10_000 else 'thousands more would'} fit")
     return [todo[begin : begin + chosen] for begin in range(0, len(todo), chosen)]
 
 
