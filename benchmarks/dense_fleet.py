@@ -1,7 +1,7 @@
 """Small dense networks on one core: stacks of 8 and 32 seeds beside a plain loop and our own, by CPU time.
 
-``python benchmarks/dense_fleet.py`` prints µs of CPU time per model-step, medians of interleaved rounds, for the networks
-that Zietlow (2022) used on the synthetic worlds; ``--widths 32`` for a network of your own.
+``python benchmarks/dense_fleet.py`` prints µs of CPU time per model-step, medians of interleaved rounds, for the
+networks that Zietlow (2022) used on the synthetic worlds; ``--widths 32`` for a network of your own.
 """
 
 import argparse

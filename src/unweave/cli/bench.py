@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import add_fields, collect, parse
+from unweave.cli.options import add_fields, collect, command, parse
 from unweave.config import unknown
 from unweave.data import Data
 from unweave.train.experiment import TABLES, Experiment, experiment_from
@@ -95,13 +95,11 @@ def _show(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], not
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = command(
         "unweave bench train",
+        "Time a plain loop, one model, a CUDA graph and a fleet in turn.",
         usage="unweave bench train [WORLD] [options]",
-        description="Time a plain loop, one model, a CUDA graph and a fleet in turn.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        examples=EXAMPLES,
     )
     parser.add_argument("--models", type=int, default=0, help="size of the fleet (256 on a GPU, 8 on a CPU)")
     parser.add_argument("--channels", type=int, default=1, help="of the random pictures, where no world is given (1)")

@@ -1,12 +1,11 @@
 """unweave compare: did these models learn the same thing?"""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.measuring import watching
-from unweave.cli.options import parse
+from unweave.cli.options import command, parse
 from unweave.evaluate.similarity import Comparison, Similarity, compare_runs
 from unweave.recipes.compare import comparison_to_plain, write_comparison
 from unweave.train.run import Run
@@ -20,12 +19,10 @@ EXAMPLES = """examples:
 
 def run(argv: Sequence[str]) -> None:
     """Compare, print the layers that correspond, and write page, numbers and pictures."""
-    parser = argparse.ArgumentParser(
+    parser = command(
         "unweave compare",
-        description="Layer-by-layer CKA, Procrustes and SVCCA between runs, seeds and snapshots; matched latents.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "Layer-by-layer CKA, Procrustes and SVCCA between runs, seeds and snapshots; matched latents.",
+        examples=EXAMPLES,
     )
     parser.add_argument("runs", nargs="+", metavar="RUN", help="folders of finished runs on one world")
     parser.add_argument("--snapshots", action="store_true", help="compare every snapshot with the end of its run, too")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import parse
+from unweave.cli.options import command, parse
 from unweave.config import unknown
 from unweave.data.files import write_text
 from unweave.evaluate.diagnosis import Latent
@@ -26,12 +26,10 @@ examples:
 
 def run(argv: Sequence[str]) -> None:
     """Diagnose a run or a file, print it, and write the page."""
-    parser = argparse.ArgumentParser(
+    parser = command(
         "unweave diagnose",
-        description="Which latents does a model use, and how? Findings in plain words, with what to do.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "Which latents does a model use, and how? Findings in plain words, with what to do.",
+        examples=EXAMPLES,
     )
     parser.add_argument("run", metavar="RUN|FILE", help="a run's folder, or an npz with mean and variance")
     parser.add_argument("--rule", default="variance", help=f"how latents are told apart: {', '.join(RULES)} (variance)")

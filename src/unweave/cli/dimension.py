@@ -9,7 +9,7 @@ from typing import Any
 
 from unweave.algorithms.fondue import METHODS
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import add_component, add_fields, collect, parse
+from unweave.cli.options import add_component, add_fields, collect, command, parse
 from unweave.cli.train import stopping
 from unweave.config import from_plain
 from unweave.data import World
@@ -101,14 +101,12 @@ def _word(value: Any) -> Any:
 
 
 def _parser(argv: Sequence[str], world: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = command(
         "unweave dimension",
-        usage="unweave dimension WORLD [options]",
-        description="How many latents does a world need? Trains models briefly and searches the largest number of"
+        "How many latents does a world need? Trains models briefly and searches the largest number of"
         " latents of which none is idle (FONDUE).",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        usage="unweave dimension WORLD [options]",
+        examples=EXAMPLES,
     )
     parser.add_argument("--folder", help="where to keep the models (default: runs/dimension- and an id)")
     parser.add_argument("--config", metavar="FILE", help="start from the config.json of another run")

@@ -1,23 +1,21 @@
 """unweave evaluate: score a run and keep the scores with it."""
 
-import argparse
 from collections.abc import Sequence
 
 from unweave.cli.console import print_json, say
 from unweave.cli.measure import show_scores
 from unweave.cli.measuring import add_measuring_options, measured_settings, save_pictures, watching
-from unweave.cli.options import parse, read
+from unweave.cli.options import command, parse, read
 from unweave.evaluate.evaluation import Evaluation, evaluate
 from unweave.train.run import Run
 
 
 def run(argv: Sequence[str]) -> None:
     """Encode, measure mean and sampled codes, write scores.json and pictures."""
-    parser = argparse.ArgumentParser(
+    parser = command(
         "unweave evaluate",
+        "Measure the mean and the sampled codes of a run; scores.json and figures go into its folder.",
         usage="unweave evaluate RUN [options]",
-        description="Measure the mean and the sampled codes of a run; scores.json and figures go into its folder.",
-        allow_abbrev=False,
     )
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     parser.add_argument("--samples", default="15000", metavar="N", help="examples to encode (15000: 10000 + 5000)")

@@ -1,11 +1,10 @@
 """unweave explore: see and steer latent spaces in the browser."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from unweave.cli.console import say
-from unweave.cli.options import parse
+from unweave.cli.options import command, parse
 
 EXAMPLES = """examples:
   unweave explore                        the runs in runs/
@@ -16,13 +15,11 @@ EXAMPLES = """examples:
 
 def run(argv: Sequence[str]) -> None:
     """Serve a store, or the store around a run, until Ctrl-C."""
-    parser = argparse.ArgumentParser(
+    parser = command(
         "unweave explore",
-        description="Open a page on this machine with every run and study: sliders for latents, traversals,"
+        "Open a page on this machine with every run and study: sliders for latents, traversals,"
         " histograms, diagnosis, metrics, comparisons.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        examples=EXAMPLES,
     )
     parser.add_argument("place", metavar="STORE|RUN", nargs="?", default="runs", help="a folder of runs, or one (runs)")
     parser.add_argument("--port", type=int, default=8750, metavar="N", help="where to listen; 0 takes any free (8750)")

@@ -1,19 +1,16 @@
 """unweave export: a trained model for others to load."""
 
-import argparse
 from collections.abc import Sequence
 
 from unweave.cli.console import say
-from unweave.cli.options import parse
+from unweave.cli.options import command, parse
 from unweave.train.export import export
 from unweave.train.run import Run
 
 
 def run(argv: Sequence[str]) -> None:
     """Write config.json, model.safetensors and a model card."""
-    parser = argparse.ArgumentParser(
-        "unweave export", description="Write a finished run in the layout of the Hugging Face hub."
-    )
+    parser = command("unweave export", "Write a finished run in the layout of the Hugging Face hub.")
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     parser.add_argument("target", metavar="TARGET", help="the folder to write")
     given = parse(parser, argv)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import add_component, collect, parse, read
+from unweave.cli.options import add_component, collect, command, parse, read
 from unweave.config import from_plain, unknown
 from unweave.data import WORLDS, World
 from unweave.evaluate.points import Points, points_of_file, points_of_run, points_of_world
@@ -27,13 +27,11 @@ EXAMPLES = """examples:
 def run(argv: Sequence[str]) -> None:
     """Estimate, and print the estimates over neighbours and seeds."""
     target = argv[0] if argv and not argv[0].startswith("-") else None
-    parser = argparse.ArgumentParser(
+    parser = command(
         "unweave intrinsic",
+        "Intrinsic dimension by maximum likelihood over several neighbourhoods, and by TwoNN.",
         usage="unweave intrinsic WORLD|FILE|RUN [options]",
-        description="Intrinsic dimension by maximum likelihood over several neighbourhoods, and by TwoNN.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        examples=EXAMPLES,
     )
     parser.add_argument(
         "--neighbours", default="3,5,10,20", metavar="K,K", help="neighbourhoods of the MLE (3,5,10,20)"

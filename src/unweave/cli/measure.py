@@ -1,6 +1,5 @@
 """unweave measure: score codes from anywhere against their factors."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import numpy as np
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.measuring import add_measuring_options, measured_settings, number_row, save_pictures, watching
-from unweave.cli.options import parse
+from unweave.cli.options import command, parse
 from unweave.data.files import write_atomically
 from unweave.evaluate.compare import Difference, compare, differences_to_plain
 from unweave.evaluate.measure import Yardstick
@@ -31,13 +30,11 @@ examples:
 
 def run(argv: Sequence[str]) -> None:
     """Measure one table, or compare two."""
-    parser = argparse.ArgumentParser(
+    parser = command(
         "unweave measure",
+        "Score codes against the factors that generated the data; no model is needed.",
         usage="unweave measure FILE [FILE] [options]",
-        description="Score codes against the factors that generated the data; no model is needed.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        examples=EXAMPLES,
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="one table, or two to compare")
     parser.add_argument("--split", metavar="N:M", help="fit on the first N rows, test on the next M, in file order")

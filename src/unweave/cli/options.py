@@ -6,6 +6,7 @@
 import argparse
 import dataclasses
 import itertools
+import textwrap
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,20 @@ from typing import Any
 from unweave.config import Tables, find, hints, to_plain, unknown
 
 WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+
+
+def command(
+    name: str, description: str = "", *, usage: str | None = None, examples: str = ""
+) -> argparse.ArgumentParser:
+    """The parser of a command: options are spelled out, and its examples keep their lines."""
+    return argparse.ArgumentParser(
+        name,
+        usage=usage,
+        description=textwrap.fill(description, 79),
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
 
 
 def add_fields(

@@ -1,17 +1,16 @@
 """unweave report: the page and the pictures of a run."""
 
-import argparse
 from collections.abc import Sequence
 
 from unweave.cli.console import say
-from unweave.cli.options import parse
+from unweave.cli.options import command, parse
 from unweave.recipes.report import write_report
 from unweave.train.run import Run
 
 
 def run(argv: Sequence[str]) -> None:
     """Write report.html and figures/ into the run's folder."""
-    parser = argparse.ArgumentParser("unweave report", description="Write a run's page and pictures into its folder.")
+    parser = command("unweave report", "Write a run's page and pictures into its folder.")
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     given = parse(parser, argv)
     say(f"written: {write_report(Run(given.run))}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import parse
+from unweave.cli.options import command, parse
 from unweave.cli.study import add_execution_options, execute_study, make_executor
 from unweave.cli.train import stopping
 from unweave.recipes.reproductions import REPRODUCTIONS
@@ -119,13 +119,11 @@ def _word(value: Any) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = command(
         "unweave reproduce",
+        "Train, measure and judge a published result; write a page that sets ours beside it.",
         usage="unweave reproduce ID [ID …] [options]",
-        description="Train, measure and judge a published result; write a page that sets ours beside it.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        examples=EXAMPLES,
     )
     parser.add_argument("id", metavar="ID", nargs="*", help="one or several of --list")
     parser.add_argument("--list", action="store_true", help="say what can be reproduced")

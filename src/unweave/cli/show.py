@@ -1,11 +1,10 @@
 """unweave show: what a run has learned."""
 
-import argparse
 from collections.abc import Sequence
 from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import parse
+from unweave.cli.options import command, parse
 from unweave.evaluate.describe import Description, describe, findings
 from unweave.metrics.polarised.types import RULES
 from unweave.train.experiment import experiment_to
@@ -14,7 +13,7 @@ from unweave.train.run import Run
 
 def run(argv: Sequence[str]) -> None:
     """Print a run's state, settings, latents and losses."""
-    parser = argparse.ArgumentParser("unweave show", description="What a run is and what it has learned.")
+    parser = command("unweave show", "What a run is and what it has learned.")
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     parser.add_argument("--rule", default="variance", help=f"how latents are told apart: {', '.join(RULES)}")
     parser.add_argument("--examples", type=int, default=2048, metavar="N", help="examples to look at (2048)")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.cli.console import print_json, say
-from unweave.cli.options import parse
+from unweave.cli.options import command, parse
 from unweave.cli.study_look import look, tell_status
 from unweave.cli.train import stopping
 from unweave.config import find, unknown
@@ -142,7 +142,7 @@ def _carry(path: Path, store: Store) -> None:
 
 
 def _parser(action: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(f"unweave study {action}", description=ACTIONS[action], allow_abbrev=False)
+    parser = command(f"unweave study {action}", ACTIONS[action])
     if action == "run":
         parser.add_argument("recipe", metavar="RECIPE", help="a name, or a Python file with study(size)")
         parser.add_argument("--size", default=None, metavar="|".join(SIZES), help="how much (smoke)")

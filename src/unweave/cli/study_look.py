@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import parse
+from unweave.cli.options import command, parse
 from unweave.data.files import write_atomically
 from unweave.studies.record import Record, names, read_record
 from unweave.studies.status import Status, status_of
@@ -17,7 +17,7 @@ from unweave.studies.sweep import sweep
 
 def look(action: str, argv: Sequence[str]) -> int:
     """Do one of these actions."""
-    parser = argparse.ArgumentParser(f"unweave study {action}", allow_abbrev=False)
+    parser = command(f"unweave study {action}")
     ADD[action](parser)
     parser.add_argument("--store", default="runs", metavar="DIR", help="folder of all runs (runs)")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")

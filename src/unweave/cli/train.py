@@ -10,7 +10,7 @@ from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
-from unweave.cli.options import add_component, add_fields, collect, grid, numbers, parse
+from unweave.cli.options import add_component, add_fields, collect, command, grid, numbers, parse
 from unweave.data import Data, World
 from unweave.train.experiment import TABLES, Experiment, experiment_from, experiment_to
 from unweave.train.folder import RunFolder
@@ -147,13 +147,11 @@ def stopping() -> Iterator[Callable[[], bool]]:
 
 
 def _parser(argv: Sequence[str], world: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = command(
         "unweave train",
+        "Train one model on a world and keep everything about it in one folder.",
         usage="unweave train WORLD [options]",
-        description="Train one model on a world and keep everything about it in one folder.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        examples=EXAMPLES,
     )
     parser.add_argument("--folder", help="where to keep the run (default: runs/ and its id)")
     parser.add_argument("--config", metavar="FILE", help="start from the config.json of another run")

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from unweave.cli.console import print_json, say
-from unweave.cli.options import parse, read
+from unweave.cli.options import command, parse, read
 from unweave.evaluate.describe import describe
 from unweave.evaluate.traversal import Strips, by_deviation, eigenfaces, plane, strips
 from unweave.plots import images
@@ -22,12 +22,10 @@ EXAMPLES = """examples:
 
 def run(argv: Sequence[str]) -> None:
     """Write strips, planes and eigenfaces as PNG into the run's folder."""
-    parser = argparse.ArgumentParser(
+    parser = command(
         "unweave traverse",
-        description="Pictures of what the decoder draws along latents, the most precise (smallest mean σ) first.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "Pictures of what the decoder draws along latents, the most precise (smallest mean σ) first.",
+        examples=EXAMPLES,
     )
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     parser.add_argument("--latents", metavar="I,J", help="only these latents, in this order (default: all)")

@@ -1,12 +1,11 @@
 """unweave worlds: the data sets, what is on this machine, and how to get the rest."""
 
-import argparse
 from collections.abc import Sequence
 from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
-from unweave.cli.options import parse
+from unweave.cli.options import command, parse
 from unweave.config import from_plain
 from unweave.data import WORLDS, World
 from unweave.data.files import fetch
@@ -16,7 +15,7 @@ from unweave.train.experiment import TABLES
 
 def run(argv: Sequence[str]) -> None:
     """List all worlds, describe one, or fetch one."""
-    parser = argparse.ArgumentParser("unweave worlds", description="List the data sets, describe one, or fetch one.")
+    parser = command("unweave worlds", "List the data sets, describe one, or fetch one.")
     parser.add_argument("name", nargs="*", metavar="NAME", help="describe this world; `get NAME` fetches its files")
     parser.add_argument("--json", action="store_true", help="print as JSON")
     given = parse(parser, argv)
