@@ -27,8 +27,12 @@ def measure(name: str, size: str, root: str, run_id: str) -> tuple[str, float]:
 
     torch.set_num_threads(1)
     begin = time.process_time()
-    take(REPRODUCTIONS[name].study(size).measures, run_id, Store(root))
-    return run_id, time.process_time() - begin
+    while True:
+        try:
+            take(REPRODUCTIONS[name].study(size).measures, run_id, Store(root))
+            return run_id, time.process_time() - begin
+        except BlockingIOError:  # another study measures the same run
+            time.sleep(0.5)
 
 
 def main() -> None:
@@ -41,6 +45,9 @@ def main() -> None:
     parser.add_argument("--store", required=True)
     parser.add_argument("--processes", type=int, default=14)
     parser.add_argument("--seconds", type=float, default=300.0, help="training of one study at most")
+    parser.add_argument(
+        "--keep", nargs="*", default=[], metavar="RUN", help="runs whose weights stay: some figures ask"
+    )
     given = parser.parse_args()
     Path(given.store).mkdir(parents=True, exist_ok=True)
     waiting: list[Future[tuple[str, float]]] = []
@@ -53,17 +60,18 @@ def main() -> None:
         begin = time.monotonic()
         spent = sum(job.result()[1] for job in waiting)
     print(f"{len(waiting)} measured, {spent:.0f} CPU-s, waited {time.monotonic() - begin:.0f} s", flush=True)
-    leave_weights(Path(given.store))
+    leave_weights(Path(given.store), given.keep)
 
 
-def leave_weights(root: Path) -> None:
+def leave_weights(root: Path, keep: list[str]) -> None:
     from unweave.train.folder import RunFolder
 
     for path in sorted(root.iterdir()):
         if (path / "failures").is_dir():
             for failure in (path / "failures").iterdir():
                 print(path.name, failure.read_text()[:300], flush=True)
-        RunFolder(path).leave_weights()
+        if path.name not in keep:
+            RunFolder(path).leave_weights()
 
 
 if __name__ == "__main__":

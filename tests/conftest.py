@@ -18,6 +18,14 @@ hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("steady")
 
 SHARED = Path(__file__).parents[2] / "shared"
+SLOW_MAY_TAKE = 1800
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests train real models: on a busy machine they may take long, and still end."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_MAY_TAKE))
 
 
 @pytest.fixture(autouse=True)

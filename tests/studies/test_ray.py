@@ -9,13 +9,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from test_local import mixed, results
-from tiny_studies import tiny_study
+from tiny_studies import tiny, tiny_study
 
-from unweave.studies.executors.on_ray import OnRay
+from unweave.studies.executors.on_ray import OnRay, _heard
+from unweave.studies.pack import Pack
 from unweave.studies.run import run_study
+from unweave.studies.store import Store
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -34,6 +37,26 @@ def test_ray_makes_the_store_that_one_process_makes(tmp_path: Path) -> None:
     found = run_study(mixed(), tmp_path / "ray", execute=OnRay(2))
     assert found.table.height == 4
     assert results(tmp_path / "here") == results(tmp_path / "ray")
+
+
+def test_workers_that_die_are_held_against_a_run_and_nodes_are_not(tmp_path: Path) -> None:
+    import ray
+
+    pack, ended = Pack((tiny(),)), list[Pack]()
+    folder = Store(tmp_path).prepare().folder(pack.experiments[0].id)
+
+    def heard(error: Exception) -> list[Pack]:
+        def get(reference: None) -> None:
+            raise error
+
+        return _heard(SimpleNamespace(get=get, exceptions=ray.exceptions), None, pack, tmp_path, ended.append)
+
+    assert heard(ray.exceptions.NodeDiedError("gone")) == [pack]
+    assert not ended
+    assert not folder.has("failure.json")
+    assert heard(ray.exceptions.WorkerCrashedError()) == []
+    assert ended == [pack]
+    assert "died 4 times" in folder.read_json("failure.json")["reason"]
 
 
 @pytest.fixture
@@ -76,7 +99,7 @@ def two_nodes(
 
 DRIVER = """
 import sys
-from tiny_studies import tiny_study
+from tiny_studies import tiny, tiny_study
 from unweave.studies.executors.on_ray import OnRay
 from unweave.studies.run import run_study
 from unweave.train.loop import Manner

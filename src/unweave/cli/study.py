@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from unweave.cli.options import command, parse
 from unweave.cli.study_look import look, tell_status
 from unweave.cli.train import stopping
 from unweave.config import find, unknown
+from unweave.data.files import write_atomically
 from unweave.studies.executors import EXECUTORS
 from unweave.studies.failures import clear
 from unweave.studies.record import Record, read_record
@@ -136,9 +136,9 @@ def _forget(store: Store, record: Record) -> int:
 
 def _carry(path: Path, store: Store) -> None:
     """Keep the user's file in the store, where workers on other machines find it."""
-    modules = store.prepare().home / "modules"
-    modules.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(path, modules / path.name)
+    kept, content = store.prepare().home / "modules" / path.name, path.read_bytes()
+    if not kept.exists() or kept.read_bytes() != content:  # workers may be reading it
+        write_atomically(kept, lambda aside: aside.write_bytes(content))
 
 
 def _parser(action: str) -> argparse.ArgumentParser:

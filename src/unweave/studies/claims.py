@@ -87,8 +87,12 @@ class Holder:
 
     def _beat(self, beat: int) -> None:
         aside = self.file.with_name(f".{self.file.name}")
-        aside.write_text(json.dumps(_self() | {"beat": beat}))
-        os.replace(aside, self.file)
+        try:
+            aside.write_text(json.dumps(_self() | {"beat": beat}))
+            os.replace(aside, self.file)
+        except OSError:
+            aside.unlink(missing_ok=True)  # a full disk is not filled with torn beats
+            raise
 
 
 class Witness:

@@ -5,6 +5,7 @@ of processes may write it: each leaves a whole one, and what it lacks is read ag
 """
 
 import hashlib
+import io
 import json
 import math
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unweave.data.files import write_atomically
-from unweave.studies.failures import reason_of
+from unweave.studies.failures import is_full, reason_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -149,10 +150,16 @@ def _joined(kept: "pl.DataFrame", rows: Sequence[Mapping[str, Any]], root: Path)
 
 
 def _write(path: Path, table: "pl.DataFrame") -> None:
+    content = io.BytesIO()
+    table.write_parquet(content)  # not to the disk: of a full one polars says that a file is out of specification
     try:
-        write_atomically(path, lambda aside: table.write_parquet(aside))
+        write_atomically(path, lambda aside: aside.write_bytes(content.getvalue()))
     except PermissionError:
         return  # a store that may only be read is read without an index
+    except OSError as error:
+        if not is_full(error):
+            raise
+        path.unlink(missing_ok=True)  # so is one on a full disk; better none than an old one
 
 
 def frame(rows: Sequence[Mapping[str, Any]]) -> "pl.DataFrame":

@@ -1,7 +1,8 @@
 """Ray: packs as tasks of a cluster, or of a new one on this machine. Only the store's folder must be shared.
 
 A task that dies with its worker or its node is started again by Ray; what it had claimed becomes free when its holder
-is seen to be dead. When a head node dies, the cluster does: the same call goes on from the store.
+is seen to be dead. Workers may die over a run a few times until it counts as failed, nodes any number of times: they
+are taken away by no fault of it. When a head node dies, the cluster does: the same call goes on from the store.
 """
 
 import contextlib
@@ -66,12 +67,14 @@ def _sent(task: Any, pack: Pack, given: tuple[str, float, str], gpus: float) -> 
 
 
 def _heard(ray: Any, reference: Any, pack: Pack, root: Path, ended: Ended) -> list[Pack]:
-    """What a task says; packs that are to be sent again where its worker died too often."""
+    """What a task says; packs that are to be sent again where its worker or its nodes died too often."""
     try:
         answer = ray.get(reference)
     except ray.exceptions.TaskCancelledError:
         return []
-    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError) as error:
+    except ray.exceptions.NodeDiedError:
+        return [pack]
+    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
         if len(pack.experiments) > 1:
             return [replace(pack, experiments=(experiment,)) for experiment in pack.experiments]
         again = give_up(pack, root, f"died {RETRIES + 1} times ({type(error).__name__})", str(error))
