@@ -119,6 +119,13 @@ def test_running_mean_is_a_plain_mean() -> None:
     np.testing.assert_allclose(training.running_mean(values, 4), slow)
 
 
+def test_long_names_of_a_heat_map_are_not_cut_off() -> None:
+    names = [f"{number} passive" for number in range(10)]
+    figure = matrices.heat_map(np.eye(10), names, names, diverging=True)
+    to_png(figure)
+    assert all(label.get_window_extent().x0 > 0 for label in figure.axes[0].get_yticklabels())
+
+
 def test_heat_map_colours_and_words() -> None:
     figure = matrices.heat_map([[0.0, 0.5], [1.0, np.nan]], ["a", "b"], ["$x", "y"], "MI <b>")
     axes = figure.axes[0]

@@ -40,6 +40,7 @@ def test_a_number_is_not_far_from_its_words(value: float) -> None:
 
 def test_axis_values_have_no_digit_too_many() -> None:
     assert [short(value) for value in (-2.5, 0.5, 1.0, 10, 0)] == ["−2.5", "0.5", "1", "10", "0"]
+    assert [short(value) for value in (1000, -3000.0, 999.4, 2e6)] == ["1,000", "−3,000", "999", "2e+06"]
 
 
 def test_descriptions() -> None:

@@ -1,6 +1,7 @@
 """Figures of studies: what is drawn is what was given, and every point says what it is."""
 
 import html
+import itertools
 import re
 
 import numpy as np
@@ -63,6 +64,20 @@ def test_a_forest_shows_intervals_and_published_values() -> None:
     figure = forest([0.5, 0.7], [[0.4, 0.6], [np.nan, np.nan]], [0.55, np.nan], ["one", "two"])
     lines = figure.axes[0].collections[0].get_segments()
     assert lines[0] == pytest.approx(np.array([[0.4, 0], [0.6, 0]]))
+
+
+@pytest.mark.parametrize("n_rows", [2, 5, 30])
+def test_a_forest_has_room_for_its_names_and_its_legend(n_rows: int) -> None:
+    name = "n by a search on a world with a long name, which has two factors, and a few words more"
+    figure = forest([0.5] * n_rows, [[0.4, 0.6]] * n_rows, [0.55] * n_rows, [name] * n_rows)
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()
+    axes, legend = figure.axes[0], figure.legends[0]
+    boxes = [label.get_window_extent(renderer) for label in (*axes.get_yticklabels(), legend)]
+    assert all(box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes)
+    # names do not stand on each other, and the half of the width is left to the numbers
+    assert all(above.y0 >= below.y1 for above, below in itertools.pairwise(boxes[:-1]))
+    assert axes.get_window_extent(renderer).width > figure.bbox.width / 2
 
 
 def test_every_point_of_a_scatter_speaks_and_hostile_words_stay_words() -> None:

@@ -81,6 +81,8 @@ def test_every_size_can_be_planned_without_its_data(name):
     for size in SIZES:
         study = one.study(size)
         assert study.name == f"{name}-{size}"
+        # what is asked twice would be counted as missing on the page
+        assert len(set(study.experiments)) == len(study.experiments)
         for experiment in study.experiments[:1] + study.experiments[-1:]:
             assert experiment.resolve().plan.threads == 1
     with pytest.raises(ValueError, match=r"unknown size 'tiny'.*smoke"):
@@ -138,6 +140,34 @@ def test_searches_that_end_elsewhere_differ():
     assert len(numbers) == 2
     assert {one.verdict for one in numbers} == {"differs"}
     assert [round(one.ours, 1) for one in numbers] == [13.9, 18.7]
+
+
+@pytest.mark.parametrize(("right", "verdict"), [(2, "agrees"), (3, "differs")])
+def test_at_smoke_the_flat_square_must_need_two_latents(right, verdict):
+    _, table = b_tables.TABLES["8.1"]
+    truth = {"fondue": right, "fondue_ib": 0}
+    outcome = b_tables.judge_table(table, written(readings(table, "smoke", lambda row, _: truth[row.method])), "smoke")
+    told = {one.what: one for one in outcome.comparisons}
+    square = told["n by FONDUE Synth-Lin, a flat square"]
+    assert (square.verdict, square.ours) == (verdict, right)
+    # what is true of the stand-in is not what was published
+    assert square.published == "not published; 2 factors"
+    assert "published" not in square.rule.split(";")[0]
+    spread = told["sd of FONDUE's n over seeds, no larger than published"]
+    assert (spread.published, spread.ours, spread.verdict) == (0.7, 0.0, "agrees")
+    # 0 is how the published search says that not even one latent passes: nothing is claimed of it here
+    assert not any("FONDUE_IB" in what for what in told)
+    assert [row["by seed"] for row in outcome.tables["Every row"] if "IB" in row["row"]] == [
+        ", ".join(["none"] * 5)
+    ] * 3
+    assert any("not even one latent passes" in note for note in outcome.notes)
+
+
+def test_seeds_that_matter_more_than_published_differ():
+    _, table = b_tables.TABLES["8.1"]
+    results = written(readings(table, "small", lambda row, seed: int(row.n) + 3 * (seed % 2)))
+    told = {one.what: one.verdict for one in b_tables.judge_table(table, results, "small").comparisons}
+    assert told["sd of FONDUE's n over seeds, no larger than published"] == "differs"
 
 
 def test_more_latents_under_stronger_regularisers_contradict_the_table():

@@ -10,11 +10,6 @@ QUICK = ("b-fig-7.1", "b-fig-8.4")
 """Nothing is trained for these."""
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return tmp_path_factory.mktemp("smokes")
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -23,8 +18,8 @@ def store(tmp_path_factory):
         if name.startswith("b-")
     ],
 )
-def test_smoke(name, store):
-    found = reproduce(name, "smoke", store, lambda study: run_study(study, store))
+def test_smoke(name, smokes, tmp_path):
+    found = reproduce(name, "smoke", smokes, lambda study: run_study(study, smokes), output=tmp_path)
     assert found.outcome.comparisons
     assert found.outcome.figures
     assert found.outcome.notes

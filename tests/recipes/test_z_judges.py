@@ -283,11 +283,11 @@ def test_runs_are_chosen_by_their_columns(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in Z if name != "z-table-3.4"])
-def test_smoke(name, tmp_path):
+def test_smoke(name, smokes, tmp_path):
     from unweave.recipes.reproduce import reproduce
     from unweave.studies.run import run_study
 
-    found = reproduce(name, "smoke", tmp_path, lambda study: run_study(study, tmp_path))
+    found = reproduce(name, "smoke", smokes, lambda study: run_study(study, smokes), output=tmp_path)
     assert found.page.exists()
     assert found.count("agrees") > 0
     assert sum(map(found.count, ("agrees", "differs", "cannot tell"))) == len(found.outcome.comparisons)

@@ -16,6 +16,8 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7
 """Okabe and Ito's, the strongest first."""
 
 DASHES = ("-", "--", ":", "-.")
+FEW = 5
+"""Lines whose names find room among them; the names of more stand beside the figure."""
 
 
 def line_bands(
@@ -52,7 +54,11 @@ def line_bands(
         )
     if even:
         one.set_xticks(list(where.values()), [short(place) for place in places])
-    one.legend(frameon=False, fontsize=SMALL, labelcolor=INK, loc="best")
+    look = {"frameon": False, "fontsize": SMALL, "labelcolor": INK}
+    if len(lines) > FEW:
+        figure.legend(loc="outside right upper", **look)
+    else:
+        one.legend(loc="best", **look)
     name_axes(one, title, x, y)
     return figure
 
@@ -61,7 +67,7 @@ def stacked_types(
     places: Sequence[float], counts: Mapping[str, Sequence[float]], *, x: str, title: str = ""
 ) -> "matplotlib.figure.Figure":
     """A bar a place, divided into its mean numbers of active, mixed and passive latents."""
-    figure, axes = new_figure(max(3.6, 0.5 * len(places) + 1.6), 3.0)
+    figure, axes = new_figure(max(5.2, 0.5 * len(places) + 1.6), 3.2)
     one, at = axes[0, 0], np.arange(len(places))
     below = np.zeros(len(places))
     for kind in TYPES:
@@ -69,7 +75,6 @@ def stacked_types(
         one.bar(at, heights, 0.7, bottom=below, color=COLOURS[kind], label=kind)
         below += heights
     one.set_xticks(at, [short(place) for place in places])
-    one.legend(frameon=False, fontsize=SMALL, labelcolor=INK, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))
+    figure.legend(loc="outside lower right", ncols=3, frameon=False, fontsize=SMALL, labelcolor=INK)
     name_axes(one, title, x, "latents")
-    one.set_title(title, loc="left", pad=22)
     return figure

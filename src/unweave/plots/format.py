@@ -24,7 +24,8 @@ def number(value: float | int, digits: int = 3) -> str:
 
 def short(value: float | int) -> str:
     """``value`` for an axis or a label: no digit more than needed."""
-    return _signed(f"{value:.3g}")
+    # 1,000 and not 1e+03
+    return _signed(f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}")
 
 
 def plain(value: Any) -> str:

@@ -50,6 +50,8 @@ def heat_map(
     _draw_splits(axes, array.shape, splits)
     name_axes(axes, title, column_label, row_label)
     _colour_bar(figure, axes, drawn)
+    for _ in range(2):  # square cells and slanted names depend on each other: one pass of the layout cuts names off
+        figure.draw_without_rendering()
     return figure
 
 

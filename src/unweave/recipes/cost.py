@@ -44,7 +44,8 @@ def words_of(costs: tuple[Cost, ...]) -> str:
 def _words(cost: Cost) -> str:
     unit = "core" if cost.device == "cpu" else "GPU"
     pace = f", {cost.models_per_day:,.0f} such models a day" if cost.models_per_day else ""
-    return f"{cost.hours:.2f} {unit}-hours on {cost.device} for {cost.n_models} models{pace}"
+    hours = f"{cost.hours:.2f}" if cost.hours >= 0.1 else f"{cost.hours:.2g}"
+    return f"{hours} {unit}-hours on {cost.device} for {cost.n_models} models{pace}"
 
 
 def _cost(device: str, part: "pl.DataFrame") -> Cost:

@@ -86,7 +86,8 @@ def _row(one: Comparison) -> tuple[Any, ...]:
     claim = element("div", one.what, note, class_="words", title=one.rule)
     published = number(one.published) if isinstance(one.published, float | int) else one.published
     interval = "–" if one.interval is None else f"{number(one.interval[0])} to {number(one.interval[1])}"
-    ours = "–" if one.ours is None else number(one.ours)
+    # a correlation of exactly 0 comes out as 1e-17
+    ours = "–" if one.ours is None else number(round(one.ours, 12))
     return chip(KINDS[one.verdict], one.verdict), claim, published, ours, interval, one.n
 
 

@@ -84,7 +84,12 @@ def _counts(results: Results) -> dict[str, Any]:
 def _lead(outcome: Outcome) -> str:
     counts = {kind: sum(one.verdict == kind for one in outcome.comparisons) for kind in ("agrees", "differs")}
     left = len(outcome.comparisons) - sum(counts.values())
+    n = len(outcome.comparisons)
     return (
-        f"Of {len(outcome.comparisons)} published claims, {counts['agrees']} are found again, {counts['differs']} are"
-        f" contradicted, and of {left} this size cannot tell."
+        f"Of {n} claim{'s' * (n != 1)}, {counts['agrees']} {_be(counts['agrees'])} found again, {counts['differs']}"
+        f" {_be(counts['differs'])} contradicted, and of {left} this size cannot tell."
     )
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"

@@ -55,10 +55,11 @@ def judge(parts: Sequence[Part], results: Results, size: str) -> Outcome:
         if not rows:
             continue
         comparisons += [replace(one, what=f"{panels[0].name}: {one.what}") for one in part.claims(rows)]
+        along = "capacity" if panels[0].objective == "annealed_vae" else "strength"
         for subset in part.subsets:
             title = f"{part.score.replace('_', ' ')}, {panels[0].name}, {subset} latents"
-            figures[title] = line_bands(_curves(rows, part.score, subset), "strength", part.score.replace("_", " "))
-        counts = stacked_types(*counts_by_strength(rows), x="strength", title=f"Types, {panels[0].name}")
+            figures[title] = line_bands(_curves(rows, part.score, subset), along, part.score.replace("_", " "))
+        counts = stacked_types(*counts_by_strength(rows), x=along, title=f"Types, {panels[0].name}")
         figures.setdefault(f"Types, {panels[0].name}", counts)
     return Outcome(tuple(comparisons), figures, notes=notes(size, *grid_notes(size), *missing))
 

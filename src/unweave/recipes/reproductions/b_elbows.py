@@ -21,7 +21,7 @@ from unweave.recipes.reproductions.b_results import (
     measured,
     notes,
 )
-from unweave.recipes.reproductions.b_rows import EXTENTS, Row, base_of, searches_of, shown
+from unweave.recipes.reproductions.b_rows import EXTENTS, NO_INFORMATION, Row, base_of, searches_of, shown
 from unweave.recipes.reproductions.b_search import outcomes, search_study
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
 from unweave.studies.measures.elbow import ElbowPoint
@@ -91,7 +91,9 @@ def study_of(name: str, panels: Sequence[Panel], size: str) -> Study:
     searches = [search for panel in chosen for row in panel.rows for search in searches_of(row, size)]
     study = search_study(f"{name}-{size}", searches)
     curves = tuple(experiment for panel in chosen for experiment in panel.curve(size))
-    return replace(study, experiments=study.experiments + curves, measures=(*study.measures, point_measure(size)))
+    # a search may begin with a model of the curve: asked once, so that none is counted as missing
+    asked = {asked_essence(experiment): experiment for experiment in study.experiments + curves}
+    return replace(study, experiments=tuple(asked.values()), measures=(*study.measures, point_measure(size)))
 
 
 def judge(panels: Sequence[Panel], results: Results, size: str) -> Outcome:
@@ -102,12 +104,14 @@ def judge(panels: Sequence[Panel], results: Results, size: str) -> Outcome:
     for panel in panels_at(panels, size):
         answers = {row.method: _answers(row, results, size) for row in panel.rows}
         points = _points(panel, results, size)
-        marks = {method: fmean(ns.values()) for method, ns in answers.items() if ns}
+        means = {method: fmean(ns.values()) for method, ns in answers.items() if ns}
+        # below 1 not even one latent passed: no place on this axis
+        marks = {method: mean for method, mean in means.items() if mean >= 1}
         for name, curve in _curves(points).items():
             told = f"{panel.name(size)}, {name}"
             figures[told] = line_bands({name: curve}, "latents", name, panel.name(size), marks=marks, even=False)
             comparisons += [*_claims(told, curve, points, name, answers[panel.rows[0].method])]
-            table.append({"curve": told, "elbow": _elbow(curve)} | {f"n by {key}": one for key, one in marks.items()})
+            table.append({"curve": told, "elbow": _elbow(curve)} | {f"n by {key}": one for key, one in means.items()})
     return Outcome(tuple(comparisons), figures, {"Elbows and answers": table}, notes(size, *_words(size)))
 
 
@@ -165,6 +169,7 @@ def _words(size: str) -> Iterator[str]:
     )
     if size == "smoke":
         yield "Factors of the stand-ins are continuous, so that there is no accuracy of classes to draw."
+        yield NO_INFORMATION
 
 
 PLAIN = tuple(Panel((one, other)) for one, other in zip(published.FONDUE_ROWS, published.IB_ROWS))

@@ -35,6 +35,11 @@ DATA_DIMENSION = {"symsol": 4, "dsprites": 11, "celeba": 22}
 DENSE = MLP((1200, 1200), (256, 1200, 1200))
 """Table D.3."""
 
+COARSE = Gaussian(0.007)
+"""Of searches and elbow curves on the flat square: two active latents then read about 0.12 together, so that the first
+passive one (0.95 after a thousand steps) lifts the difference of the traces over the published threshold of 1. On the
+bent squares so much noise hides the second direction from most seeds."""
+
 N_UNKNOWN = 250_000
 """To plan with where SymSol is not on this machine: its training images before duplicates are taken out."""
 
@@ -82,6 +87,14 @@ EXTENTS = {
     "paper": Extent(("symsol", "dsprites", "celeba"), 10, 10, 400, 10_000),
 }
 
+NO_INFORMATION = (
+    "FONDUE_IB and IB answer 0 where not even one latent passes: the published search begins with 0 as its lower bound."
+    " On these stand-ins that is no finding. By the published kernel and its width even a perfect reconstruction shares"
+    " only 3.3 bits with a point of three columns, and 3.6 to 3.8 with one of six, while two latents already have 4.0;"
+    " pictures, with thousands of columns, share the most that a batch of 100 can, 6.64. So nothing is claimed of them."
+)
+"""Measured with ``renyi(x, x)`` on 100 points of each stand-in; log₂ 100 = 6.64."""
+
 STARTS = (1, 6, 16)
 """In the place of the published random starts between 1 and 200, at smoke size."""
 
@@ -109,7 +122,8 @@ def searches_of(row: Row, size: str) -> list[Search]:
 def base_of(row: Row, size: str) -> Experiment:
     """The models of a row's searches, but for their number of latents and their seed."""
     if size == "smoke":
-        return stand_in(row.world, row.objective)
+        made = stand_in(row.world, row.objective)
+        return replace(made, likelihood=COARSE) if row.world == "symsol" else made
     return Experiment(
         world=WORLDS[row.world],
         objective=row.objective,

@@ -100,8 +100,8 @@ STRENGTH = ("beta", "off_diagonal", "capacity")
 
 
 def settings_study(name: str, settings: Sequence[Setting], measures: Sequence[Measure], size: str) -> Study:
-    """All seeds of these settings."""
-    asked = [experiment for setting in settings for experiment in setting.experiments(size)]
+    """All seeds of these settings; where one world stands in for several, equal models are asked once."""
+    asked = dict.fromkeys(experiment for setting in settings for experiment in setting.experiments(size))
     return Study(f"{name}-{size}", tuple(asked), tuple(measures))
 
 

@@ -23,18 +23,13 @@ from unweave.recipes.reproductions.b_claims import (
     strength_of,
 )
 from unweave.recipes.reproductions.b_results import THESIS, asked_essence, check_size, essence, measured, notes
-from unweave.recipes.reproductions.b_rows import EXTENTS, STARTS, Row, searches_of
+from unweave.recipes.reproductions.b_rows import EXTENTS, NO_INFORMATION, STARTS, Row, searches_of
 from unweave.recipes.reproductions.b_search import Search, outcomes, search_study
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
 from unweave.studies.results import Results
 from unweave.studies.statistics.intervals import mean_interval
 from unweave.studies.study import Study
-from unweave.studies.verdicts import (
-    Comparison,
-    compare_exact,
-    compare_mean,
-    compare_share,
-)
+from unweave.studies.verdicts import Comparison, Verdict, compare_mean, compare_share
 
 TOLERANCE = 0.5
 """Latents by which a mean may differ besides chance: images, initial weights and the order of examples are not those
@@ -74,13 +69,14 @@ def judge_table(table: Table, results: Results, size: str) -> Outcome:
     at = table.at(size)
     searches = {row: searches_of(row, size) for row in at.rows + at.beside}
     answers = _answers(searches, results)
-    comparisons = [*(_truth if size == "smoke" else _numbers)(at.rows, answers, size), *_spreads(at.rows, answers)]
+    numbers = _truth if size == "smoke" else _numbers
+    comparisons = [*numbers(at.rows, answers, size), *_spreads(at.rows, answers, size)]
     comparisons += [*table.claims(answers, size), *_passive(at.rows, searches, answers, results)]
     return Outcome(
         tuple(comparisons),
         figures=_figures(at.rows, answers, size),
         tables={"Every row": [_line(row, answers[row], size) for row in at.rows]},
-        notes=notes(size, *_words(size), *table.notes),
+        notes=notes(size, *_words(size, at.rows), *table.notes),
     )
 
 
@@ -102,25 +98,31 @@ def _numbers(rows: tuple[Row, ...], answers: Answers, size: str) -> Iterator[Com
 
 
 def _truth(rows: tuple[Row, ...], answers: Answers, size: str) -> Iterator[Comparison]:
-    """Of the stand-ins, the flat square needs as many latents as it has factors: two."""
+    """Of the stand-ins, the flat square needs as many latents as it has factors: two. That is true, not published."""
     for row in rows:
         if row.world == "symsol" and row.method in ("fondue", "bs_fondue") and strength_of(row) == 1.0:
             values = {seed: float(found.n) for seed, found in answers[row].items()}
-            yield compare_mean(
-                f"n by {row.name(size)}, which has 2 factors", values, 2.0, tolerance=1.0, unit="latents"
-            )
+            what = f"n by {row.name(size)}, a flat square"
+            one = compare_mean(what, values, 2.0, tolerance=TOLERANCE, unit="latents")
+            rule = one.rule.replace("the published value", "the number of factors, 2,")
+            yield replace(one, published="not published; 2 factors", rule=rule)
 
 
-def _spreads(rows: tuple[Row, ...], answers: Answers) -> Iterator[Comparison]:
+def _spreads(rows: tuple[Row, ...], answers: Answers, size: str) -> Iterator[Comparison]:
+    """How little the answer depends on the seed."""
+    rule = f"Agrees when our sd is at most {TOLERANCE:g} latents above the published one."
     for method in dict.fromkeys(row.method for row in rows):
+        if size == "smoke" and METHODS[method].criterion == "ib":
+            continue
         mine = [row for row in rows if row.method == method and len(answers[row]) > 2]
         if mine:
             ours = fmean(stdev(found.n for found in answers[row].values()) for row in mine)
             said = fmean(row.sd for row in mine)
-            what = f"sd of {METHODS[method].title}'s n over seeds, by how much it exceeds the published {said:.2g}"
-            yield compare_exact(
-                what, max(0.0, ours - said), 0.0, 0.5, note=f"ours {ours:.2f}, mean over {len(mine)} rows"
-            )
+            what = f"sd of {METHODS[method].title}'s n over seeds, no larger than published"
+            elsewhere = "; the published ones are of other worlds" if size == "smoke" else ""
+            note = f"means over {len(mine)} rows{elsewhere}"
+            verdict: Verdict = "agrees" if ours <= said + TOLERANCE else "differs"
+            yield Comparison(what, round(said, 2), ours, None, len(answers[mine[0]]), rule, verdict, note)
 
 
 def _passive(
@@ -149,7 +151,7 @@ def _line(row: Row, ended: Mapping[int, Fondue], size: str) -> dict[str, Any]:
         "row": row.name(size),
         "published" if size != "smoke" else "published, elsewhere": f"{row.n:g} ± {row.sd:g}",
         "our n": f"{fmean(ns):.2f} ± {stdev(ns):.2f}" if len(ns) > 1 else ", ".join(map(str, ns)),
-        "by seed": ", ".join(f"{n}" for n in ns),
+        "by seed": ", ".join(str(n) if n else "none" for n in ns),
         "published models": row.models,
         "our models": fmean(len(found.found.visits) for found in ended.values()) if ended else None,
         "published epochs": row.epochs,
@@ -187,16 +189,20 @@ def _visited(found: Fondue) -> SearchTable:
     )
 
 
-def _words(size: str) -> Iterator[str]:
+def _words(size: str, rows: tuple[Row, ...]) -> Iterator[str]:
     if size == "smoke":
         yield (
             "Symsol, dSprites and CelebA are stood in for by a square in three and in six dimensions (Synth-Lin, and"
             " Synth-NonLin with two random networks); 1,000 steps a model, whatever the published epochs."
         )
         yield (
-            "A passive latent's mean variance is about 0.95 after so few steps, so that one of them still fits below"
-            " the threshold of 1: an answer may be one too large, and Theorem 8.3.3 is about converged models."
+            "On Synth-Lin the likelihood's variance, 0.007, was chosen to make the published threshold of 1 clear: the"
+            " traces differ by 0.11 to 0.13 with two latents and by 1.03 to 1.09 with three. On the bent squares it is"
+            " 0.002, since more hides their second direction; a spare latent reads 0.7 to 0.95 there after so few steps"
+            " and still fits below 1, so that an answer may be one too large. Nothing is claimed of those."
         )
+        if any(METHODS[row.method].criterion == "ib" for row in rows):
+            yield NO_INFORMATION
     else:
         yield (
             "Epochs are the published ones for each row; the source chose them as the first at which n was stable."

@@ -144,14 +144,15 @@ def _added(rows: Sequence[Measured], kind: str) -> dict[int, float]:
 
 
 def _histograms(rows: Sequence[Measured], results: Results) -> dict[str, Any]:
-    """The model with most types among its latents, every latent mean beside sampled."""
-    if not rows:
+    """The model with most types among its latents, every latent mean beside sampled; none where weights were left."""
+    best = max(rows, key=lambda row: len(set(row.found["types"])), default=None)
+    runs = [] if best is None else finished(results, [best.experiment])
+    if best is None or not runs:
         return {}
-    best = max(rows, key=lambda row: len(set(row.found["types"])))
-    run = finished(results, [best.experiment])[0]
-    code = encoded(run, 10_000)
+    code = encoded(runs[0], 10_000)
     types = variable_types(code.mean, code.variance)
-    return {f"Seed {best.seed}": histograms(code.mean.numpy(), code.sampled.numpy(), types)}
+    words = f"Seed {best.seed}; active latents blue, mixed ones vermilion, passive ones grey"
+    return {words: histograms(code.mean.numpy(), code.sampled.numpy(), types)}
 
 
 def _accuracies(rows: Sequence[Measured]) -> Iterator[Comparison]:
