@@ -8,9 +8,9 @@ import pytest
 
 from unweave.algorithms.fondue import Reading
 from unweave.recipes.reproductions import REPRODUCTIONS, b_dependence, b_panels, b_published, b_tables, b_types
-from unweave.recipes.reproductions.b_results import essence
 from unweave.recipes.reproductions.b_rows import searches_of
 from unweave.recipes.reproductions.b_search import replay
+from unweave.studies.essence import essence
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.results import Results
 from unweave.studies.store import Store

@@ -1,10 +1,9 @@
 """Take over runs that were trained elsewhere: the same experiments, on another device or with other threads."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from unweave.config import fingerprint
+from unweave.studies.essence import asked_essence, essence
 from unweave.studies.execute import Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.failures import FAILURE
@@ -12,7 +11,7 @@ from unweave.studies.pack import measuring
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.train.experiment import Experiment, Plan, experiment_from, experiment_to
+from unweave.train.experiment import Experiment, experiment_from
 from unweave.train.folder import RunFolder
 from unweave.train.loop import Manner
 
@@ -43,21 +42,16 @@ def missing(study: Study, results: Results) -> int:
     """How many experiments of a study, its search included, neither are in these results nor have failed."""
     settled = _experiments(results.store, lambda folder: folder.trained or folder.has(FAILURE)).keys()
     follow_up = study.follow_up(results) if study.follow_up and results.experiments else ()
-    return len({_essence(replace(e, world=e.world.resolve())) for e in (*study.experiments, *follow_up)} - settled)
+    return len({asked_essence(e) for e in (*study.experiments, *follow_up)} - settled)
 
 
 def _known(experiments: Sequence[Experiment], known: Mapping[str, Experiment]) -> dict[str, Experiment]:
     """Those of the experiments that there are runs of, by what they are."""
-    asked = (_essence(replace(experiment, world=experiment.world.resolve())) for experiment in experiments)
-    return {essence: known[essence] for essence in asked if essence in known}
+    asked = (asked_essence(experiment) for experiment in experiments)
+    return {name: known[name] for name in asked if name in known}
 
 
 def _experiments(store: Store, kept: Callable[[RunFolder], bool]) -> dict[str, Experiment]:
     """The experiments of a store's runs by what they are, of runs that are to be kept."""
     folders = [folder for folder in map(store.folder, store.ids()) if kept(folder)]
-    return {_essence(e): e for e in (experiment_from(folder.read_json("config.json")) for folder in folders)}
-
-
-def _essence(experiment: Experiment) -> str:
-    # through JSON and back, as resolve does: BetaVAE(6) and BetaVAE(6.0) are one
-    return fingerprint(experiment_from(experiment_to(replace(experiment, plan=Plan()))))
+    return {essence(e): e for e in (experiment_from(folder.read_json("config.json")) for folder in folders)}

@@ -12,18 +12,11 @@ from unweave.algorithms.elbow import elbow
 from unweave.models.objectives import AE, DIPVAEII, BetaVAE, Objective
 from unweave.plots.curves import line_bands
 from unweave.recipes.reproductions import b_published as published
-from unweave.recipes.reproductions.b_results import (
-    THESIS,
-    Measured,
-    asked_essence,
-    check_size,
-    essence,
-    measured,
-    notes,
-)
+from unweave.recipes.reproductions.b_results import THESIS, Measured, check_size, measured, notes
 from unweave.recipes.reproductions.b_rows import EXTENTS, NO_INFORMATION, Row, base_of, searches_of, shown
 from unweave.recipes.reproductions.b_search import outcomes, search_study
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
+from unweave.studies.essence import asked_essence, essence
 from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.results import Results
 from unweave.studies.study import Study

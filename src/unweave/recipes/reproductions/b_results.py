@@ -1,16 +1,16 @@
 """Reading results of the reproductions of Bonheme (2023): by what was measured, whatever machine trained the runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any
 
-from unweave.config import fingerprint, unknown
+from unweave.config import unknown
 from unweave.recipes.reproductions.k_grid import STRENGTHS
+from unweave.studies.essence import asked_essence, essence
 from unweave.studies.measures.measure import Measure
 from unweave.studies.results import Results
 from unweave.studies.study import SIZES
-from unweave.train.experiment import Experiment, Plan, experiment_from, experiment_to
+from unweave.train.experiment import Experiment
 from unweave.train.run import Run
 
 THESIS = "Bonheme (2023), The polarised regime of variational autoencoders (thesis)"
@@ -92,16 +92,3 @@ def finished(results: Results, experiments: Sequence[Experiment]) -> list[Run]:
             device = "cuda" if torch.cuda.is_available() else "cpu"
             runs.append(Run(results.store.folder(found.id).path, device))
     return runs
-
-
-@lru_cache(maxsize=100_000)
-def essence(experiment: Experiment) -> str:
-    """A resolved experiment without its plan: device and threads change bits, not what a run is an example of."""
-    # through JSON and back, as resolve does: BetaVAE(6) and BetaVAE(6.0) are one
-    return fingerprint(experiment_from(experiment_to(replace(experiment, plan=Plan()))))
-
-
-@lru_cache(maxsize=100_000)
-def asked_essence(experiment: Experiment) -> str:
-    """The same of an experiment that is not resolved."""
-    return essence(replace(experiment, world=experiment.world.resolve()))

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from unweave.algorithms.fondue import METHODS, Fondue, Reading, fondue
-from unweave.recipes.reproductions.b_results import asked_essence, essence, measured
+from unweave.recipes.reproductions.b_results import measured
+from unweave.studies.essence import asked_essence, essence
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.results import Results
 from unweave.studies.study import Study

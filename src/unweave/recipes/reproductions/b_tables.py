@@ -22,10 +22,11 @@ from unweave.recipes.reproductions.b_claims import (
     same_from_everywhere,
     strength_of,
 )
-from unweave.recipes.reproductions.b_results import THESIS, asked_essence, check_size, essence, measured, notes
+from unweave.recipes.reproductions.b_results import THESIS, check_size, measured, notes
 from unweave.recipes.reproductions.b_rows import EXTENTS, NO_INFORMATION, STARTS, Row, searches_of
 from unweave.recipes.reproductions.b_search import Search, outcomes, search_study
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
+from unweave.studies.essence import asked_essence, essence
 from unweave.studies.results import Results
 from unweave.studies.statistics.intervals import mean_interval
 from unweave.studies.study import Study

@@ -1,0 +1,20 @@
+"""What a run is an example of, whatever machine trained it."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+from unweave.config import fingerprint
+from unweave.train.experiment import Experiment, Plan, experiment_from, experiment_to
+
+
+@lru_cache(maxsize=100_000)
+def essence(experiment: Experiment) -> str:
+    """A resolved experiment without its plan: device and threads change bits, not what a run is an example of."""
+    # through JSON and back, as resolve does: BetaVAE(6) and BetaVAE(6.0) are one
+    return fingerprint(experiment_from(experiment_to(replace(experiment, plan=Plan()))))
+
+
+@lru_cache(maxsize=100_000)
+def asked_essence(experiment: Experiment) -> str:
+    """The same of an experiment that is not resolved."""
+    return essence(replace(experiment, world=experiment.world.resolve()))
