@@ -20,6 +20,8 @@ PLACES = {
     "train.loop": ("resume",),
     "train.run": ("Run",),
     "metrics.polarised.types": ("variable_types",),
+    "studies.study": ("Study",),
+    "studies.run": ("run_study",),
     "recipes.notebook": ("compare", "diagnose", "dimension", "intrinsic"),
     "models.networks": ("MLP", "Conv", "ConvStudy", "Linear"),
     "models.likelihoods": ("Bernoulli", "Gaussian", "LearnedGaussian", "SquaredError"),
