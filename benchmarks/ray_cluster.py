@@ -20,6 +20,7 @@ class RayCluster:
     """Every node is a session of processes, so that it can be found and killed as a whole."""
 
     def __enter__(self) -> "RayCluster":
+        self.environment = dict(os.environ)
         self.home = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # the paths of its sockets must be short
         # a cluster asks for a token: this one gets its own, and so does whoever this process starts
         os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
@@ -39,12 +40,14 @@ class RayCluster:
 
     def __exit__(self, *_: object) -> None:
         for place in reversed(self.nodes):
-            self._kill(place, with_workers=True)
+            self.kill(place, with_workers=True)
         shutil.rmtree(self.home, ignore_errors=True)
+        os.environ.clear()
+        os.environ.update(self.environment)
 
     def replace(self, place: str, with_workers: bool) -> None:
         """Kill a node, and start another in its place. Workers that are spared outlive it for a while."""
-        self._kill(place, with_workers)
+        self.kill(place, with_workers)
         self._start(place, [f"--address={self.address}", "--num-cpus=1"])
 
     def _start(self, place: str, options: list[str]) -> None:
@@ -59,7 +62,8 @@ class RayCluster:
                 raise RuntimeError(f"the node {place} does not start: {log.read_text()}")
             time.sleep(0.1)
 
-    def _kill(self, place: str, with_workers: bool) -> None:
+    def kill(self, place: str, with_workers: bool) -> None:
+        """Kill a node; a dead one stays dead."""
         node = self.nodes[place]
         session = [pid for pid, _, session in living() if session == node.pid]
         with contextlib.suppress(ProcessLookupError):

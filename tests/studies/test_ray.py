@@ -1,17 +1,15 @@
 """Ray: the same store as anywhere, and a node killed midway costs nothing but time."""
 
 import os
-import secrets
-import shutil
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from ray_cluster import PLACES, RayCluster
 from test_local import mixed, results
 from tiny_studies import tiny, tiny_study
 
@@ -27,9 +25,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-
-RAY = Path(sys.executable).with_name("ray")
-PORT = 26379
 
 
 def test_ray_makes_the_store_that_one_process_makes(tmp_path: Path) -> None:
@@ -60,41 +55,9 @@ def test_workers_that_die_are_held_against_a_run_and_nodes_are_not(tmp_path: Pat
 
 
 @pytest.fixture
-def two_nodes(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[str, Callable[[], None]]]:
-    """A head without cores on 127.0.0.2 and two nodes with one core each; the second of them can be killed."""
-    place = tmp_path_factory.mktemp("ray")
-    home = Path("/tmp") / f"ray-test-{os.getpid()}"  # the paths of its sockets must be short
-    # a cluster asks for a token: this one gets its own, and so does whoever connects to it
-    own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    for name, value in own.items():
-        monkeypatch.setenv(name, value)
-    environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-    base = [str(RAY), "start", "--block", "--disable-usage-stats", "--object-store-memory", "80000000"]
-    head = ["--head", "--node-ip-address=127.0.0.2", f"--port={PORT}", "--include-dashboard=false", "--num-cpus=0"]
-    nodes = []
-    for name, given in (
-        ("head", [*head, f"--temp-dir={home}"]),
-        ("one", [f"--address=127.0.0.2:{PORT}", "--node-ip-address=127.0.0.3", "--num-cpus=1"]),
-        ("two", [f"--address=127.0.0.2:{PORT}", "--node-ip-address=127.0.0.4", "--num-cpus=1"]),
-    ):
-        with (place / f"{name}.txt").open("wb") as log:
-            command = [*base, *given]
-            nodes.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True))
-        time.sleep(6 if name == "head" else 1)
-
-    def kill_the_second() -> None:
-        os.killpg(nodes[2].pid, signal.SIGKILL)
-
-    yield f"127.0.0.2:{PORT}", kill_the_second
-    for node in nodes:
-        try:
-            os.killpg(node.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-        node.wait()
-    shutil.rmtree(home, ignore_errors=True)
+def cluster() -> Iterator[RayCluster]:
+    with RayCluster() as found:
+        yield found
 
 
 DRIVER = """
@@ -108,17 +71,16 @@ run_study(tiny_study(4, steps=600), sys.argv[1], execute=OnRay(2, sys.argv[2]), 
 
 
 @pytest.mark.timeout(600)
-def test_a_node_killed_midway_loses_nothing(tmp_path: Path, two_nodes: tuple[str, Callable[[], None]]) -> None:
-    address, kill = two_nodes
+def test_a_node_killed_midway_loses_nothing(tmp_path: Path, cluster: RayCluster) -> None:
     # Ray reads the token's environment once a process: so a process of its own
-    command = [sys.executable, "-c", DRIVER, str(tmp_path / "ray"), address]
+    command = [sys.executable, "-c", DRIVER, str(tmp_path / "ray"), cluster.address]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as driver:
         until, killed = time.monotonic() + 200, False
         while driver.poll() is None and not killed and time.monotonic() < until:
             killed = len({path.parent for path in (tmp_path / "ray").glob("fleet-*/checkpoints/*.safetensors")}) >= 2
             time.sleep(0.05)
-        kill()
+        cluster.kill(PLACES[1], with_workers=False)
         said = driver.communicate()[1]
         assert driver.returncode == 0, said
     assert killed

@@ -1,6 +1,5 @@
 """The command line: one module per command, imported only when it is called."""
 
-import errno
 import importlib
 import os
 import sys
@@ -82,7 +81,10 @@ def _usage() -> str:
 
 
 def _sentence(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk is full ({error.filename or 'while writing'}). What was saved before is intact."
+    if isinstance(error, OSError):
+        from unweave.studies.failures import is_full
+
+        if is_full(error):
+            return f"the disk is full ({error.filename or 'while writing'}). What was saved before is intact."
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     return text if text else type(error).__name__

@@ -1,7 +1,6 @@
 """The report of any study: every measured number as a table, how the numbers go together, and how they are spread."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,21 +62,12 @@ def report_study(store: Store, record: Record, output: Path | str | None = None)
 class Recorded(Results):
     """The results of a study by the ids of its runs: ten thousand experiments need not be built for their table."""
 
-    ids: tuple[str, ...] = ()
+    recorded: tuple[str, ...] = ()
 
-    @cached_property
-    def table(self) -> "pl.DataFrame":
-        """One row a finished run."""
-        import polars as pl
-
-        return self.store.table(self.ids).filter(pl.col("state") == "done")
-
-    @cached_property
-    def failed(self) -> "pl.DataFrame":
-        """One row a failed run."""
-        import polars as pl
-
-        return self.store.table(self.ids).filter(pl.col("state") == "failed")
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """As the study's record has them."""
+        return self.recorded
 
 
 def study_outcome(results: Results) -> Outcome:

@@ -72,9 +72,8 @@ def making_of(results: Results, command: str) -> Making:
 
 
 def n_asked(results: Results) -> int:
-    """How many runs a study has asked for; the ids stand for them where no experiments were built."""
-    ids: tuple[str, ...] = getattr(results, "ids", ())
-    return len(ids) or len(results.study.experiments) or len(results.experiments)
+    """How many runs a study has asked for; where it names none itself, its record does."""
+    return len(results.study.experiments) or len(results.ids)
 
 
 def comparison_row(one: Comparison) -> dict[str, Any]:

@@ -40,7 +40,8 @@ def adopt(study: Study, root: Path | str, *, execute: Executor = Here(), how: Ma
 
 def missing(study: Study, results: Results) -> int:
     """How many experiments of a study, its search included, neither are in these results nor have failed."""
-    settled = _experiments(results.store, lambda folder: folder.trained or folder.has(FAILURE)).keys()
+    failed = _experiments(results.store, lambda folder: folder.has(FAILURE))
+    settled = failed.keys() | {essence(experiment) for experiment in results.experiments}
     follow_up = study.follow_up(results) if study.follow_up and results.experiments else ()
     return len({asked_essence(e) for e in (*study.experiments, *follow_up)} - settled)
 

@@ -22,19 +22,24 @@ class Results:
     experiments: tuple[Experiment, ...]
     """Resolved, the follow-ups included, in the order they were asked for."""
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Of all these runs, finished or not."""
+        return tuple(experiment.id for experiment in self.experiments)
+
     @cached_property
     def table(self) -> "pl.DataFrame":
         """One row a finished run in the order of the study: id, config columns (``objective.beta``), measures."""
         import polars as pl
 
-        return self.store.table([e.id for e in self.experiments]).filter(pl.col("state") == "done")
+        return self.store.table(self.ids).filter(pl.col("state") == "done")
 
     @cached_property
     def failed(self) -> "pl.DataFrame":
         """One row a failed run, with its reason in the column ``failure``."""
         import polars as pl
 
-        return self.store.table([e.id for e in self.experiments]).filter(pl.col("state") == "failed")
+        return self.store.table(self.ids).filter(pl.col("state") == "failed")
 
     def run(self, run_id: str) -> Run:
         """A run that can be asked: its model, its codes, its history."""

@@ -5,7 +5,6 @@ bytes at the copy rate that this device shows.
 """
 
 import statistics
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from unweave.train.fleet import new_fleet
 from unweave.train.fleet_batches import source_of
 from unweave.train.fleet_engine import choose_engine, least_group, side_by_side
 from unweave.train.fleet_members import arrange
+from unweave.train.fleet_progress import say
 from unweave.train.fleet_stepper import Stepper
 from unweave.train.memory import keep_freed_memory
 from unweave.train.step import losses, new_learner, update
@@ -189,8 +189,8 @@ def _fleet(base: Experiment, data: Data, models: int) -> _Begun:
     if side_by_side(base):
         return _processes(base, data, min(models, usable_cores()))
     members = arrange([replace(base, seed=seed) for seed in range(models)], least=least_group(base))
-    stack = new_fleet(members, choose_engine(members, data, _say), len(data), data.shape)
-    stepper, done = Stepper(stack, source_of(members, data), _say), [0]
+    stack = new_fleet(members, choose_engine(members, data, say), len(data), data.shape)
+    stepper, done = Stepper(stack, source_of(members, data), say), [0]
 
     def advance(count: int) -> int:
         for _ in range(count):
@@ -269,7 +269,3 @@ def _timed(advance: Advance, count: int) -> float:
     if cuda:
         torch.cuda.synchronize()
     return (time.perf_counter() - begin) * 1e6 / done
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -24,6 +24,11 @@ def fleet_progress(stream: Any = None) -> Iterator[Watcher]:
         line.end()
 
 
+def say(line: str) -> None:
+    """A line about a fleet, where its progress goes."""
+    print(line, file=sys.stderr, flush=True)
+
+
 class _Line:
     def __init__(self, out: Any) -> None:
         self.out, self.live = out, out.isatty()

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from unweave.train.fleet_engine import choose_engine, least_group, models_that_f
 from unweave.train.fleet_finish import FleetHistory, claim, finish_member, snapshot_member
 from unweave.train.fleet_members import arrange, check_structure
 from unweave.train.fleet_processes import train_side_by_side
+from unweave.train.fleet_progress import say
 from unweave.train.fleet_stepper import Stepper
 from unweave.train.folder import DamagedFile, RunFolder
 from unweave.train.loop import Interrupted, Manner
@@ -88,7 +88,7 @@ def _parts(todo: list[Pair], size: int | None, data: Data) -> list[list[Pair]]:
     chosen = -(-len(todo) // count) if size is None else chosen
     if count > 1 or data.store.device.type == "cuda":
         fleets = "one fleet" if count == 1 else f"{count} fleets of up to {chosen}"
-        _say(f"{len(todo)} models in {fleets}: {f'{fitting:,}' if fitting < 10_000 else 'thousands more would'} fit")
+        say(f"{len(todo)} models in {fleets}: {f'{fitting:,}' if fitting < 10_000 else 'thousands more would'} fit")
     return [todo[begin : begin + chosen] for begin in range(0, len(todo), chosen)]
 
 
@@ -97,7 +97,7 @@ def _alone(pairs: Sequence[Pair], data: Data, how: Manner) -> None:
     folders = [folder.path for _, folder in todo]
 
     total = todo[0][0].n_updates
-    _say(f"{len(todo)} models, {min(len(todo), usable_cores())} at a time in single-threaded processes")
+    say(f"{len(todo)} models, {min(len(todo), usable_cores())} at a time in single-threaded processes")
 
     def reached(steps: float, loss: float) -> None:
         terms = {"loss": torch.tensor(loss), "models": torch.tensor(len(todo))}
@@ -106,7 +106,7 @@ def _alone(pairs: Sequence[Pair], data: Data, how: Manner) -> None:
 
     given = {"data": data, "save_every": how.save_every, "stop": how.stop, "reached": reached}
     for words in train_side_by_side([e for e, _ in todo], folders, **given):  # type: ignore[arg-type]
-        _say(words)
+        say(words)
     if any(not _done(folder) for _, folder in todo):
         raise Interrupted("stopped; the same command goes on")
 
@@ -139,7 +139,7 @@ def _together(pairs: Sequence[Pair], root: Path, data: Data, how: Manner) -> Non
         shutil.rmtree(home.path, ignore_errors=True)
     torch.cuda.empty_cache()
     half = len(pairs) // 2
-    _say(f"{len(pairs)} models do not fit in GPU memory; going on with {half} at a time")
+    say(f"{len(pairs)} models do not fit in GPU memory; going on with {half} at a time")
     _together(pairs[:half], root, data, how)
     _together(pairs[half:], root, data, how)
 
@@ -153,10 +153,10 @@ def _train(voyage: Voyage, data: Data) -> None:
     voyage.home.write_json("fleet.json", names)
     torch.set_num_threads(first.plan.threads)
     members = arrange(voyage.experiments, least=least_group(first))
-    fleet = new_fleet(members, choose_engine(members, data, _say), len(data), data.shape)
+    fleet = new_fleet(members, choose_engine(members, data, say), len(data), data.shape)
     history = FleetHistory(len(fleet.groups))
     begin = _load(voyage.home, fleet, history)
-    stepper = Stepper(fleet, source_of(members, data), _say)
+    stepper = Stepper(fleet, source_of(members, data), say)
     saving = _Saving(voyage.home, how.save_every)
     kept = {step for experiment in voyage.experiments for step in experiment.snapshots}
     for step in range(begin, first.n_updates):
@@ -196,7 +196,7 @@ def _finish(voyage: Voyage, fleet: Fleet, history: FleetHistory, data: Data) -> 
     for stacked, given in enumerate(fleet.members.given):
         if given >= 0:
             for failure in finish_member(voyage.folders[given], fleet, history, stacked, data):
-                _say(failure)
+                say(failure)
 
 
 class _Saving:
@@ -222,7 +222,7 @@ def _load(home: RunFolder, fleet: Fleet, history: FleetHistory) -> int:
         try:
             tensors, metadata = from_bytes(home.read(name))
         except (DamagedFile, FileNotFoundError) as error:
-            _say(f"{error}; going on from the one before")
+            say(f"{error}; going on from the one before")
             continue
         set_state(fleet, tensors)
         history.restore(tensors, json.loads(metadata["columns"]))
@@ -232,7 +232,3 @@ def _load(home: RunFolder, fleet: Fleet, history: FleetHistory) -> int:
 
 def _done(folder: RunFolder) -> bool:
     return folder.has("model.safetensors") or folder.has("failure.json")
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from unweave.evaluate.accuracy_by_type import accuracy_by_type
+from unweave.metrics.estimators.bins import discretise
 from unweave.metrics.polarised.types import variable_types
-from unweave.shapes import Float, Int, Tensor
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
 from unweave.train.run import Run
@@ -29,7 +29,7 @@ class AccuracyByType(Measure):
         code = encoded(run, self.n_train + self.n_test)
         if code.factors is None:
             raise ValueError(f"{run.experiment.world.name} has no factors to predict")
-        factors = _cut(code.factors, self.n_bins) if code.factors.is_floating_point() else code.factors
+        factors = discretise(code.factors, self.n_bins) if code.factors.is_floating_point() else code.factors
         types = variable_types(code.mean, code.variance)
         n_train = len(code.mean) * self.n_train // (self.n_train + self.n_test)
         rows = accuracy_by_type(code.mean, code.sampled, factors, types, n_train=n_train)
@@ -39,9 +39,3 @@ class AccuracyByType(Measure):
             if row.n_latents == len(types):
                 found[row.representation]["all"] = row.accuracy
         return found
-
-
-def _cut(factors: Float[Tensor, "sample factor"], n_bins: int) -> Int[Tensor, "sample factor"]:
-    low, high = factors.amin(0), factors.amax(0)
-    places = (factors - low) / (high - low).clamp(min=1e-12) * n_bins
-    return places.long().clamp(max=n_bins - 1)
