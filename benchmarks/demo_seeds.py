@@ -23,9 +23,9 @@ def one(setting: dict, seed: int) -> dict:
     from unweave.models.objectives import BetaVAE
     from unweave.models.optimisers import Adam
     from unweave.recipes.demo import experiment
-    from unweave.train.experiment import Plan
-    from unweave.train.loop import train
-    from unweave.train.run import Run
+    from unweave.training.experiment import Plan
+    from unweave.training.loop import train
+    from unweave.training.run import Run
 
     torch.set_num_threads(1)
     base = experiment(seed)

@@ -183,8 +183,8 @@ def look(browser: Any) -> dict[str, Any]:
 def synthetic(root: Path, n: int) -> None:
     """Folders like those of a finished study, without weights that anyone could load."""
     from unweave.recipes.demo import experiment
-    from unweave.train.experiment import experiment_to
-    from unweave.train.folder import RunFolder
+    from unweave.runs.folder import RunFolder
+    from unweave.training.experiment import experiment_to
 
     first = RunFolder(root / "first")
     config = experiment_to(experiment())

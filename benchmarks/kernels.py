@@ -31,12 +31,12 @@ from unweave.models.kernels.first import first_backward, first_forward, ready
 from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.pixels import BITS, BYTES, MASKS, Frame
 from unweave.models.networks import NETWORKS
-from unweave.train.experiment import Experiment, Plan
-from unweave.train.fleet import Fleet, advance, new_fleet, template_of
-from unweave.train.fleet_batches import Source, draw, source_of
-from unweave.train.fleet_engine import LEAST_ON_GPU
-from unweave.train.fleet_members import arrange
-from unweave.train.fleet_stepper import Stepper
+from unweave.training.experiment import Experiment, Plan
+from unweave.training.fleet import Fleet, advance, new_fleet, template_of
+from unweave.training.fleet_batches import Source, draw, source_of
+from unweave.training.fleet_engine import LEAST_ON_GPU
+from unweave.training.fleet_members import arrange
+from unweave.training.fleet_stepper import Stepper
 
 
 def main() -> None:

@@ -266,7 +266,7 @@ def measure_ours(
 ) -> tuple[dict[str, tuple[float, float]], float, float]:
     """Our scores and times by metric, the time of a first representation with all set-up, and of a second one."""
     begin = clock()
-    from unweave.evaluate.measure import Yardstick
+    from unweave.evaluation.measure import Yardstick
 
     codes, factors = np.concatenate(tables[::2]), np.concatenate(tables[1::2])
     yardstick = Yardstick(factors, names, (len(tables[0]), len(tables[2])), seeds=0)

@@ -20,11 +20,11 @@ from unweave.metrics.supervised.mig import mig
 from unweave.models.kernels.conv_stack import conv_stack
 from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Adam
-from unweave.train.experiment import Experiment, Plan
-from unweave.train.fleet import Fleet, new_fleet, template_of
-from unweave.train.fleet_batches import source_of
-from unweave.train.fleet_members import arrange
-from unweave.train.fleet_stepper import Stepper
+from unweave.training.experiment import Experiment, Plan
+from unweave.training.fleet import Fleet, new_fleet, template_of
+from unweave.training.fleet_batches import source_of
+from unweave.training.fleet_members import arrange
+from unweave.training.fleet_stepper import Stepper
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import unweave as uw
 from unweave.data.micro import Micro
 from unweave.studies.store import Store
-from unweave.train.experiment import experiment_to
+from unweave.training.experiment import experiment_to
 
 CONFIG = experiment_to(uw.Experiment(Micro(), plan=uw.Plan("cpu", 1, "fp32")))
 

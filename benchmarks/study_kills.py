@@ -38,7 +38,7 @@ from unweave.studies.executors.on_ray import OnRay
 from unweave.studies.measures import Polarised
 from unweave.studies.run import run_study
 from unweave.studies.study import Study
-from unweave.train.loop import Manner
+from unweave.training.loop import Manner
 
 COMPARED = ("config.json", "model.safetensors", "history.", "measures/")
 

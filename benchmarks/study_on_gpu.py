@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def leave_weights(root: Path, keep: list[str]) -> None:
-    from unweave.train.folder import RunFolder
+    from unweave.runs.folder import RunFolder
 
     for path in sorted(root.iterdir()):
         if (path / "failures").is_dir():

@@ -25,9 +25,9 @@ from unweave.studies.perform import held
 from unweave.studies.plan import plan
 from unweave.studies.run import run_study
 from unweave.studies.study import Study
-from unweave.train.fleet_engine import side_by_side
-from unweave.train.fleet_run import train_fleet
-from unweave.train.loop import train
+from unweave.training.fleet_engine import side_by_side
+from unweave.training.fleet_run import train_fleet
+from unweave.training.loop import train
 
 
 def studied(n_conv: int, n_dense: int, n_steps: int) -> Study:

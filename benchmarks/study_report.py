@@ -18,7 +18,7 @@ from unweave.recipes.reproductions.k_grid import METRICS, grid
 from unweave.recipes.study_report import report_study
 from unweave.studies.record import Record
 from unweave.studies.store import Store
-from unweave.train.experiment import Experiment, experiment_to
+from unweave.training.experiment import Experiment, experiment_to
 
 
 def main() -> None:

@@ -23,10 +23,10 @@ from torch.nn import functional
 
 from unweave.data.world import Data
 from unweave.models.objectives import BetaVAE
-from unweave.train.batches import batches
-from unweave.train.experiment import Experiment, Plan
-from unweave.train.history import History
-from unweave.train.step import columns, new_learner, summary, update
+from unweave.training.batches import batches
+from unweave.training.experiment import Experiment, Plan
+from unweave.training.history import History
+from unweave.training.step import columns, new_learner, summary, update
 
 
 class PlainVAE(nn.Module):

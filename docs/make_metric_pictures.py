@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from unweave.evaluate.measure import measure
-from unweave.evaluate.rows import find_rows
+from unweave.evaluation.measure import measure
+from unweave.evaluation.rows import find_rows
 from unweave.metrics import METRICS
 from unweave.plots.matrices import bars
 from unweave.plots.save import to_png

@@ -1,12 +1,12 @@
-"""The short way in, for notebooks: load a world, and open a run (to train one: `unweave.train.notebook`)."""
+"""The short way in, for notebooks: load a world, and open a run (to train one: `unweave.training.notebook`)."""
 
 from pathlib import Path
 from typing import Any
 
 from unweave.config import from_plain
 from unweave.data import WORLDS, Data, World
-from unweave.train.experiment import TABLES
-from unweave.train.run import Run
+from unweave.training.experiment import TABLES
+from unweave.training.run import Run
 
 
 def world(name: str, **options: Any) -> Data:

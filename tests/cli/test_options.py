@@ -6,7 +6,7 @@ import json
 import pytest
 
 from unweave.cli.options import add_fields, collect, parse, read
-from unweave.train.experiment import TABLES, Experiment, experiment_from
+from unweave.training.experiment import TABLES, Experiment, experiment_from
 
 
 def experiment(*argv, world="micro", base=None):
@@ -75,7 +75,7 @@ def test_a_component_of_ones_own(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(tmp_path))
     found = experiment("--objective", "own_objective:Mine", "--objective.weight", "3")
     assert found.objective.weight == 3.0
-    from unweave.train.experiment import experiment_to
+    from unweave.training.experiment import experiment_to
 
     plain = json.loads(json.dumps(experiment_to(found)))
     assert plain["objective"] == {"name": "own_objective:Mine", "weight": 3.0}

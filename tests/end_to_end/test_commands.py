@@ -40,7 +40,7 @@ def test_the_module_is_the_command():
 
 def test_importing_is_light():
     heavy = "polars sklearn scipy lightgbm matplotlib plotly h5py PIL rich"
-    code = f"import sys, unweave, unweave.train.loop; print([m for m in '{heavy}'.split() if m in sys.modules])"
+    code = f"import sys, unweave, unweave.training.loop; print([m for m in '{heavy}'.split() if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -18,9 +18,9 @@ from unweave.recipes import dimension as recipe
 from unweave.recipes.dimension import dimension
 from unweave.recipes.dimension_models import intrinsic_dimension
 from unweave.recipes.dimension_search import DimensionSearch, bounds, steps_of
-from unweave.train.experiment import Experiment, Plan
-from unweave.train.loop import Interrupted, Manner
-from unweave.train.run import Run
+from unweave.training.experiment import Experiment, Plan
+from unweave.training.loop import Interrupted, Manner
+from unweave.training.run import Run
 
 MODEL = "--network conv --network.channels 4,4 --network.kernels 4,4 --network.hidden 8 --batch-size 8 --steps 3"
 MANNER = "--plan.threads 1 --plan.device cpu --examples 120 --most 6 --quiet"

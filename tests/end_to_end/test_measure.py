@@ -12,7 +12,7 @@ import pytest
 import unweave as uw
 from unweave.cli import main
 from unweave.metrics import METRICS
-from unweave.train.notebook import train
+from unweave.training.notebook import train
 
 FAST = "mig,modularity,irs,sap_score,ds,mcc,gaussian_total_correlation,mutual_info_score,effective_rank"
 QUICK = [

@@ -10,12 +10,12 @@ from unweave.algorithms.fondue import Reading
 from unweave.recipes.reproductions import REPRODUCTIONS, b_dependence, b_panels, b_published, b_tables, b_types
 from unweave.recipes.reproductions.b_rows import searches_of
 from unweave.recipes.reproductions.b_search import replay
+from unweave.runs.folder import RunFolder
 from unweave.studies.essence import essence
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import SIZES, Study
-from unweave.train.folder import RunFolder
 
 SLOW = pytest.mark.slow
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.evaluate.activations import Activations
+from unweave.evaluation.activations import Activations
 from unweave.metrics.similarity.cka import cka
 from unweave.metrics.similarity.procrustes import procrustes
 from unweave.models.objectives import AnnealedVAE, BetaVAE

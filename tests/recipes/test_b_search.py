@@ -12,7 +12,7 @@ from unweave.models.networks.mlp import MLP
 from unweave.recipes.reproductions.b_search import Search, outcomes, replay, search_study
 from unweave.studies.adopt import adopt
 from unweave.studies.run import run_study
-from unweave.train.experiment import Experiment, Plan
+from unweave.training.experiment import Experiment, Plan
 
 BASE = Experiment(
     SynthLin(n_points=200),

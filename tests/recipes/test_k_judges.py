@@ -12,7 +12,7 @@ from unweave.recipes.reproductions import REPRODUCTIONS
 from unweave.recipes.reproductions.k_grid import METRICS, STRENGTHS, grid
 from unweave.studies.results import Results
 from unweave.studies.store import Store, flatten
-from unweave.train.experiment import experiment_to
+from unweave.training.experiment import experiment_to
 
 Fill = Callable[[dict[str, Any], int, np.random.Generator], dict[str, float]]
 

@@ -23,7 +23,7 @@ from unweave.studies.run import run_study
 from unweave.studies.store import Store
 from unweave.studies.study import SIZES, Study
 from unweave.studies.verdicts import compare_mean
-from unweave.train.experiment import Experiment, Plan
+from unweave.training.experiment import Experiment, Plan
 
 HOSTILE = "<script>alert(1)</script>"
 

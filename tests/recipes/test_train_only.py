@@ -13,13 +13,13 @@ from unweave.data.micro import Micro
 from unweave.models.networks.mlp import MLP
 from unweave.models.objectives import BetaVAE, FactorVAE
 from unweave.recipes.train_only import train_only
+from unweave.runs.folder import RunFolder
 from unweave.studies.adopt import adopt, missing
 from unweave.studies.failures import record
 from unweave.studies.measures.codes import Codes
 from unweave.studies.study import Study
-from unweave.train.checkpoint import from_bytes
-from unweave.train.experiment import Experiment, Plan
-from unweave.train.folder import RunFolder
+from unweave.training.checkpoint import from_bytes
+from unweave.training.experiment import Experiment, Plan
 
 BARE = """
 import sys

@@ -24,7 +24,7 @@ from unweave.studies.results import Results
 from unweave.studies.statistics.intervals import mean_interval
 from unweave.studies.store import Store
 from unweave.studies.study import SIZES
-from unweave.train.experiment import experiment_to
+from unweave.training.experiment import experiment_to
 
 Z = [name for name in REPRODUCTIONS if name.startswith("z-")]
 

@@ -10,7 +10,7 @@ import unweave as uw
 from unweave.algorithms.classifier import Lesson, classifier_layers, train_classifier
 from unweave.data.micro import Micro
 from unweave.data.synthetic import SynthLin
-from unweave.evaluate.encode import encode
+from unweave.evaluation.encode import encode
 from unweave.metrics.dimension.mle import mle
 from unweave.models.likelihoods import Gaussian
 from unweave.studies.measures.accuracy_by_type import AccuracyByType
@@ -20,8 +20,8 @@ from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.measures.intrinsic import IntrinsicDimensions
 from unweave.studies.measures.passive import PassiveCorrelations
-from unweave.train.loop import train
-from unweave.train.run import Run
+from unweave.training.loop import train
+from unweave.training.run import Run
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from test_local import mixed, results
 
+from unweave.runs.folder import RunFolder
 from unweave.studies.claims import Holder, Witness
 from unweave.studies.examine import examine
 from unweave.studies.execute import Executor
@@ -19,8 +20,7 @@ from unweave.studies.executors.local import Local
 from unweave.studies.executors.on_ray import OnRay
 from unweave.studies.run import run_study
 from unweave.studies.store import Store
-from unweave.train.folder import RunFolder
-from unweave.train.loop import Manner
+from unweave.training.loop import Manner
 
 pytestmark = pytest.mark.slow
 

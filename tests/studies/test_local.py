@@ -16,7 +16,7 @@ from unweave.studies.measures import Polarised
 from unweave.studies.run import run_study
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.train.loop import Interrupted, Manner
+from unweave.training.loop import Interrupted, Manner
 
 RESULTS = ("config.json", "model.safetensors", "history.parquet", "measures/")
 

@@ -13,7 +13,7 @@ from unweave.studies.measures import Polarised
 from unweave.studies.pack import Pack, measuring, pack, pack_from, pack_to
 from unweave.studies.perform import perform
 from unweave.studies.plan import Poisoned, plan
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 
 def sizes(packs: list[Pack]) -> list[int]:

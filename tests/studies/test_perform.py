@@ -24,7 +24,7 @@ from unweave.studies.status import status_of
 from unweave.studies.store import Store
 from unweave.studies.study import Study
 from unweave.studies.sweep import sweep
-from unweave.train.loop import Interrupted, Manner
+from unweave.training.loop import Interrupted, Manner
 
 
 def test_a_run_that_diverges_fails_alone(tmp_path: Path) -> None:

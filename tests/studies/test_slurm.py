@@ -16,7 +16,7 @@ from tiny_studies import tiny_study
 from unweave.studies.executors import on_slurm
 from unweave.studies.executors.on_slurm import OnSlurm
 from unweave.studies.run import run_study
-from unweave.train.loop import Manner
+from unweave.training.loop import Manner
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from unweave.runs.folder import RunFolder
 from unweave.studies.claims import Holder
 from unweave.studies.index import FILE, frame
 from unweave.studies.store import Store
-from unweave.train.folder import RunFolder
 
 
 def fake_run(root: Path, n: int, done: bool = True, **measures: object) -> str:

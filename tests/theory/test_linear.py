@@ -18,9 +18,9 @@ from unweave.models.likelihoods import Gaussian, LearnedGaussian
 from unweave.models.networks.mlp import Linear
 from unweave.models.objectives.beta_vae import BetaVAE, BetaVAEFull
 from unweave.models.optimisers import Adam
-from unweave.train.batches import batches
-from unweave.train.experiment import Experiment, Plan
-from unweave.train.step import new_learner, update
+from unweave.training.batches import batches
+from unweave.training.experiment import Experiment, Plan
+from unweave.training.step import new_learner, update
 
 
 def covariance_of(eigenvalues, seed=0):

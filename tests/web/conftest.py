@@ -12,8 +12,8 @@ from unweave.models.networks.conv import Conv
 from unweave.models.objectives import BetaVAE
 from unweave.recipes.dimension import dimension, write_dimension
 from unweave.recipes.dimension_search import DimensionSearch
-from unweave.train.experiment import Experiment, Plan
-from unweave.train.folder import RunFolder
+from unweave.runs.folder import RunFolder
+from unweave.training.experiment import Experiment, Plan
 
 SMALL = ["--batch-size", "8", "--plan.threads", "1", "--plan.device", "cpu", "--quiet", "--history-every", "2"]
 CONV = ["--network.channels", "4,8", "--network.kernels", "4,4", "--network.hidden", "16", "--latents", "4"]

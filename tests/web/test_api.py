@@ -16,10 +16,10 @@ import torch
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from unweave.evaluate.describe import describe
-from unweave.evaluate.diagnosis import diagnose
-from unweave.evaluate.similarity import compare_runs
-from unweave.train.run import Run
+from unweave.evaluation.describe import describe
+from unweave.evaluation.diagnosis import diagnose
+from unweave.evaluation.similarity import compare_runs
+from unweave.training.run import Run
 from unweave.web.app import create_app
 from unweave.web.comparing import N_EXAMPLES
 
@@ -294,8 +294,8 @@ def test_runs_without_a_model(client: TestClient, name: str, words: str) -> None
 def test_a_run_that_is_still_training_shows_what_it_has_saved(tmp_path: Path) -> None:
     from unweave.data.micro import Micro
     from unweave.models.networks.conv import Conv
-    from unweave.train.experiment import Experiment, Plan
-    from unweave.train.loop import Interrupted, Manner, train
+    from unweave.training.experiment import Experiment, Plan
+    from unweave.training.loop import Interrupted, Manner, train
 
     tiny = Experiment(Micro(), network=Conv((4, 4), (4, 4), 8), latents=3, batch_size=4, steps=9, plan=Plan("cpu", 1))
     calls = iter(range(100))

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from unweave.runs.folder import RunFolder
 from unweave.studies.store import Store
-from unweave.train.folder import RunFolder
 from unweave.web.catalogue import Catalogue, Changes, read_row
 from unweave.web.columns import pack, packed
 from unweave.web.shelf import Shelf

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from unweave import rng
 from unweave.data.world import Data
-from unweave.evaluate.activations import inputs_of_layers
+from unweave.evaluation.activations import inputs_of_layers
 from unweave.models.initialise import initialise
 from unweave.models.layers import Dense
 from unweave.models.networks.network import Network

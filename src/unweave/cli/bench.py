@@ -11,7 +11,7 @@ from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import add_fields, collect, command, parse
 from unweave.config import unknown
 from unweave.data import Data
-from unweave.train.experiment import TABLES, Experiment, experiment_from
+from unweave.training.experiment import TABLES, Experiment, experiment_from
 
 EXAMPLES = """examples:
   unweave bench train                                   the standard model on random pictures, in under a minute
@@ -40,7 +40,7 @@ def run(argv: Sequence[str]) -> None:
 
 
 def _pictures(channels: int) -> Data:
-    from unweave.train.fleet_bench import pictures
+    from unweave.training.fleet_bench import pictures
 
     if channels not in (1, 2, 3, 4):
         raise ValueError(f"--channels must be 1 to 4, not {channels}")
@@ -48,7 +48,7 @@ def _pictures(channels: int) -> Data:
 
 
 def _measure(base: Experiment, data: Data, given: dict[str, Any]) -> None:
-    from unweave.train.fleet_bench import WAYS, pace
+    from unweave.training.fleet_bench import WAYS, pace
 
     cuda = base.plan.device.startswith("cuda")
     plain = [] if base.objective.has_discriminator else ["eager"]

@@ -6,9 +6,9 @@ from pathlib import Path
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.measuring import watching
 from unweave.cli.options import command, parse
-from unweave.evaluate.similarity import Comparison, Similarity, compare_runs
+from unweave.evaluation.similarity import Comparison, Similarity, compare_runs
 from unweave.recipes.compare import comparison_to_plain, write_comparison
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 EXAMPLES = """examples:
   unweave compare runs/a runs/b

@@ -7,10 +7,10 @@ from unweave.cli.console import print_json, say
 from unweave.cli.options import command, parse
 from unweave.cli.show import show_latents
 from unweave.cli.train import add_running_options, train_watched
-from unweave.evaluate.describe import describe
+from unweave.evaluation.describe import describe
 from unweave.recipes.demo import experiment
 from unweave.recipes.report import write_report
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 STORY = """A small world: a white disc whose x, y and size vary. Three factors, 2,048 pictures.
 A model with six latents learns to squeeze every picture into its code and to draw it again from there.

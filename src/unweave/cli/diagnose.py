@@ -9,10 +9,10 @@ from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import command, parse
 from unweave.config import unknown
 from unweave.data.files import write_text
-from unweave.evaluate.diagnosis import Latent
+from unweave.evaluation.diagnosis import Latent
 from unweave.metrics.polarised.types import RULES
 from unweave.recipes.diagnose import Diagnosed, diagnose_file, diagnose_run, write_diagnosis
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 EXAMPLES = """the file:
   an npz with arrays mean and variance, sample × latent (or log_variance, or std); perhaps sampled, and

@@ -17,9 +17,9 @@ from unweave.recipes import dimension_micro
 from unweave.recipes.dimension import Dimension, dimension, write_dimension
 from unweave.recipes.dimension_models import Prepare
 from unweave.recipes.dimension_search import DimensionSearch
-from unweave.train.experiment import TABLES, Experiment, experiment_from, experiment_to
-from unweave.train.loop import Manner
-from unweave.train.progress import progress
+from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
+from unweave.training.loop import Manner
+from unweave.training.progress import progress
 
 EXAMPLES = """examples:
   unweave dimension micro

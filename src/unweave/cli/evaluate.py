@@ -6,8 +6,8 @@ from unweave.cli.console import print_json, say
 from unweave.cli.measure import show_scores
 from unweave.cli.measuring import add_measuring_options, measured_settings, save_pictures, watching
 from unweave.cli.options import command, parse, read
-from unweave.evaluate.evaluation import Evaluation, evaluate
-from unweave.train.run import Run
+from unweave.evaluation.evaluation import Evaluation, evaluate
+from unweave.training.run import Run
 
 
 def run(argv: Sequence[str]) -> None:

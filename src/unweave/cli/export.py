@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from unweave.cli.console import say
 from unweave.cli.options import command, parse
-from unweave.train.export import export
-from unweave.train.run import Run
+from unweave.training.export import export
+from unweave.training.run import Run
 
 
 def run(argv: Sequence[str]) -> None:

@@ -10,12 +10,12 @@ from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import add_component, collect, command, parse, read
 from unweave.config import from_plain, unknown
 from unweave.data import WORLDS, World
-from unweave.evaluate.points import Points, points_of_file, points_of_run, points_of_world
-from unweave.evaluate.scores import plain
+from unweave.evaluation.points import Points, points_of_file, points_of_run, points_of_world
+from unweave.evaluation.scores import plain
 from unweave.metrics.dimension.intrinsic import Intrinsic, intrinsic
 from unweave.metrics.dimension.mle import AVERAGING
-from unweave.train.experiment import TABLES, Experiment
-from unweave.train.run import Run
+from unweave.training.experiment import TABLES, Experiment
+from unweave.training.run import Run
 
 EXAMPLES = """examples:
   unweave intrinsic dsprites

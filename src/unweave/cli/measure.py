@@ -10,10 +10,10 @@ from unweave.cli.console import print_json, print_table, say
 from unweave.cli.measuring import add_measuring_options, measured_settings, number_row, save_pictures, watching
 from unweave.cli.options import command, parse
 from unweave.data.files import write_atomically
-from unweave.evaluate.compare import Difference, compare, differences_to_plain
-from unweave.evaluate.measure import Yardstick
-from unweave.evaluate.scores import Scores
-from unweave.evaluate.tables import Table, read_tables
+from unweave.evaluation.compare import Difference, compare, differences_to_plain
+from unweave.evaluation.measure import Yardstick
+from unweave.evaluation.scores import Scores
+from unweave.evaluation.tables import Table, read_tables
 
 EXAMPLES = """files:
   codes.npz               arrays codes (sample × latent), factors (sample × factor), perhaps variance;

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from unweave.cli.options import read
-from unweave.evaluate.matrices import matrices
-from unweave.evaluate.rows import find_rows
-from unweave.evaluate.scores import Number, Scores
+from unweave.evaluation.matrices import matrices
+from unweave.evaluation.rows import find_rows
+from unweave.evaluation.scores import Number, Scores
 from unweave.metrics import METRICS
 
 Watch = Callable[[int, int, str], None]

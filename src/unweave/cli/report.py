@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from unweave.cli.console import say
 from unweave.cli.options import command, parse
 from unweave.recipes.report import write_report
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 
 def run(argv: Sequence[str]) -> None:

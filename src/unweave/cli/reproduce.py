@@ -14,7 +14,7 @@ from unweave.cli.train import stopping
 from unweave.recipes.reproductions import REPRODUCTIONS
 from unweave.studies.results import Results
 from unweave.studies.study import SIZES, Study
-from unweave.train.loop import Manner
+from unweave.training.loop import Manner
 
 EXAMPLES = """examples:
   unweave reproduce --list

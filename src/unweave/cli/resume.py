@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from unweave.cli.console import print_json, say
 from unweave.cli.options import command, parse
 from unweave.cli.train import add_running_options, train_watched
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 
 def run(argv: Sequence[str]) -> None:

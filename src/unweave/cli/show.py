@@ -5,10 +5,10 @@ from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import command, parse
-from unweave.evaluate.describe import Description, describe, findings
+from unweave.evaluation.describe import Description, describe, findings
 from unweave.metrics.polarised.types import RULES
-from unweave.train.experiment import experiment_to
-from unweave.train.run import Run
+from unweave.training.experiment import experiment_to
+from unweave.training.run import Run
 
 
 def run(argv: Sequence[str]) -> None:

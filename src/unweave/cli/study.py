@@ -17,7 +17,7 @@ from unweave.studies.failures import clear
 from unweave.studies.record import Record, read_record
 from unweave.studies.store import Store
 from unweave.studies.study import SIZES, Study
-from unweave.train.loop import Manner
+from unweave.training.loop import Manner
 
 ACTIONS = {
     "run": "train and measure everything a recipe asks for; the same command again goes on",

@@ -12,13 +12,13 @@ from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
 from unweave.cli.options import add_component, add_fields, collect, command, grid, numbers, parse
 from unweave.data import Data, World
-from unweave.train.experiment import TABLES, Experiment, experiment_from, experiment_to
-from unweave.train.folder import RunFolder
-from unweave.train.loop import Manner
-from unweave.train.loop import train as train_experiment
-from unweave.train.memory import keep_freed_memory
-from unweave.train.progress import progress
-from unweave.train.run import Run
+from unweave.runs.folder import RunFolder
+from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
+from unweave.training.loop import Manner
+from unweave.training.loop import train as train_experiment
+from unweave.training.memory import keep_freed_memory
+from unweave.training.progress import progress
+from unweave.training.run import Run
 
 EXAMPLES = """examples:
   unweave train micro --objective beta_vae --objective.beta 6 --latents 6 --steps 2000 --optimiser.learning-rate 2e-3
@@ -100,7 +100,7 @@ def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
             watchers.append(stack.enter_context(progress(f"{resolved.objective.name} on {resolved.world.name}")))
         for name in TRACKING:
             if given.get(name):
-                from unweave.train.trackers import TRACKERS
+                from unweave.training.trackers import TRACKERS
 
                 watchers.append(stack.enter_context(TRACKERS[name](folder, resolved)))
         stop = stack.enter_context(stopping())
@@ -110,8 +110,8 @@ def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
 
 def train_all(experiments: list[Experiment], given: dict[str, Any]) -> list[Path]:
     """Train many models together, in one fleet on a GPU and side by side on a CPU."""
-    from unweave.train.fleet_progress import fleet_progress
-    from unweave.train.fleet_run import train_fleet
+    from unweave.training.fleet_progress import fleet_progress
+    from unweave.training.fleet_run import train_fleet
 
     with contextlib.ExitStack() as stack:
         data = _loaded(experiments[0].resolve(), given["quiet"])

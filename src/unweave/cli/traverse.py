@@ -8,11 +8,11 @@ import torch
 
 from unweave.cli.console import print_json, say
 from unweave.cli.options import command, parse, read
-from unweave.evaluate.describe import describe
-from unweave.evaluate.traversal import Strips, by_deviation, eigenfaces, plane, strips
+from unweave.evaluation.describe import describe
+from unweave.evaluation.traversal import Strips, by_deviation, eigenfaces, plane, strips
 from unweave.plots import images
 from unweave.plots.save import to_png
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 EXAMPLES = """examples:
   unweave traverse runs/demo                      strips, a plane of the two most precise latents, eigenfaces

@@ -10,7 +10,7 @@ from unweave.config import from_plain
 from unweave.data import WORLDS, World
 from unweave.data.files import fetch
 from unweave.data.world import Card
-from unweave.train.experiment import TABLES
+from unweave.training.experiment import TABLES
 
 
 def run(argv: Sequence[str]) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from unweave.evaluate.course import Course
-from unweave.evaluate.decoder import Decoder
-from unweave.evaluate.diagnosis import Diagnosis
-from unweave.evaluate.finding import Finding
+from unweave.evaluation.course import Course
+from unweave.evaluation.decoder import Decoder
+from unweave.evaluation.diagnosis import Diagnosis
+from unweave.evaluation.finding import Finding
 from unweave.metrics.polarised.by_type import Dependence
 from unweave.plots import latents
 from unweave.plots.arrays import TYPES

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unweave.evaluate.similarity import Comparison, Matched, Similarity
+from unweave.evaluation.similarity import Comparison, Matched, Similarity
 from unweave.plots.html import Html, chart, element, joined, paragraphs, table
 from unweave.plots.matrices import heat_map
 from unweave.plots.report import Section, page

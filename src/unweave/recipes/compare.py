@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from unweave.data.files import write_atomically, write_text
-from unweave.evaluate.scores import plain
-from unweave.evaluate.similarity import Comparison, Similarity
+from unweave.evaluation.scores import plain
+from unweave.evaluation.similarity import Comparison, Similarity
 
 
 def write_comparison(found: Similarity, folder: Path | str) -> Path:

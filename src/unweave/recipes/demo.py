@@ -4,7 +4,7 @@ from unweave.data.micro import Micro
 from unweave.models.networks.conv import Conv
 from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Adam
-from unweave.train.experiment import Experiment, Plan
+from unweave.training.experiment import Experiment, Plan
 
 
 def experiment(seed: int = 0) -> Experiment:

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from unweave.evaluate.accuracy_by_type import TypeAccuracy, accuracy_by_type
-from unweave.evaluate.course import Course, course
-from unweave.evaluate.decoder import Decoder, look_at_decoder
-from unweave.evaluate.diagnosis import Diagnosis, diagnose
-from unweave.evaluate.encode import known_factors
-from unweave.evaluate.finding import Finding
-from unweave.evaluate.findings import Expected, expected_of, findings
-from unweave.evaluate.posterior_file import read_posteriors
-from unweave.evaluate.scores import plain
+from unweave.evaluation.accuracy_by_type import TypeAccuracy, accuracy_by_type
+from unweave.evaluation.course import Course, course
+from unweave.evaluation.decoder import Decoder, look_at_decoder
+from unweave.evaluation.diagnosis import Diagnosis, diagnose
+from unweave.evaluation.encode import known_factors
+from unweave.evaluation.finding import Finding
+from unweave.evaluation.findings import Expected, expected_of, findings
+from unweave.evaluation.posterior_file import read_posteriors
+from unweave.evaluation.scores import plain
 from unweave.metrics.polarised.rate_distortion import rate_distortion
 from unweave.shapes import Int, Tensor
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 
 @dataclass(frozen=True)

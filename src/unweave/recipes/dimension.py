@@ -18,10 +18,10 @@ from unweave.data.world import Data
 from unweave.plots.dimension import ElbowTable, SearchTable, dimension_page
 from unweave.recipes.dimension_models import Curves, Models, Prepare, elbow_curves, intrinsic_dimension
 from unweave.recipes.dimension_search import DimensionSearch, bounds, check_search, steps_of, value_of
+from unweave.runs.folder import RunFolder
 from unweave.studies.measures.fondue import TYPES
-from unweave.train.experiment import Experiment, experiment_to
-from unweave.train.folder import RunFolder
-from unweave.train.loop import Manner
+from unweave.training.experiment import Experiment, experiment_to
+from unweave.training.loop import Manner
 
 SIZES = (3, 6, 8, 10, 12, 18, 24, 32)
 """Numbers of latents of the thesis's elbow curves."""

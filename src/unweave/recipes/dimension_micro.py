@@ -5,7 +5,7 @@ from unweave.models.networks.mlp import MLP
 from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Adam
 from unweave.recipes.dimension_search import DimensionSearch
-from unweave.train.experiment import Experiment, Plan
+from unweave.training.experiment import Experiment, Plan
 
 STEPS = 1000
 

@@ -12,12 +12,12 @@ from unweave.algorithms.fondue import METHODS
 from unweave.data.world import Data
 from unweave.metrics.dimension.mle import NEIGHBOURS, mle
 from unweave.recipes.dimension_search import DimensionSearch, value_of
+from unweave.runs.folder import RunFolder
 from unweave.studies.measures.elbow import elbow_point
 from unweave.studies.measures.fondue import read_latents
-from unweave.train.experiment import Experiment
-from unweave.train.folder import RunFolder
-from unweave.train.loop import Manner, train
-from unweave.train.run import Run
+from unweave.training.experiment import Experiment
+from unweave.training.loop import Manner, train
+from unweave.training.run import Run
 
 Prepare = Callable[[str], AbstractContextManager[Manner]]
 """Called with a few words for every model that is about to be trained: who watches it, and when to stop."""

@@ -8,7 +8,7 @@ from unweave.algorithms.fondue import METHODS
 from unweave.config import hints, unknown
 from unweave.data.world import Data
 from unweave.shapes import Scalar
-from unweave.train.experiment import Experiment
+from unweave.training.experiment import Experiment
 
 MOST = {"doubling": 1024, "bisection": 200}
 """Upper bounds where none is given; a code larger than the example itself is never tried."""

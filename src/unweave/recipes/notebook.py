@@ -10,10 +10,10 @@ import numpy as np
 
 from unweave.config import from_plain
 from unweave.data import WORLDS, World
-from unweave.evaluate.diagnosis import diagnose as diagnose_codes
-from unweave.evaluate.findings import expected_of, findings
-from unweave.evaluate.points import Points, points_of_file, points_of_run, points_of_world
-from unweave.evaluate.similarity import Similarity, compare_runs
+from unweave.evaluation.diagnosis import diagnose as diagnose_codes
+from unweave.evaluation.findings import expected_of, findings
+from unweave.evaluation.points import Points, points_of_file, points_of_run, points_of_world
+from unweave.evaluation.similarity import Similarity, compare_runs
 from unweave.metrics.dimension.intrinsic import Intrinsic
 from unweave.metrics.dimension.intrinsic import intrinsic as intrinsic_of
 from unweave.metrics.estimators.arrays import as_codes
@@ -24,17 +24,17 @@ from unweave.recipes.dimension import dimension as search_dimension
 from unweave.recipes.dimension_models import Prepare
 from unweave.recipes.dimension_search import DimensionSearch
 from unweave.shapes import Tensor
-from unweave.train.experiment import TABLES, experiment_from, experiment_to
-from unweave.train.loop import Manner
-from unweave.train.progress import progress
-from unweave.train.run import Run
+from unweave.training.experiment import TABLES, experiment_from, experiment_to
+from unweave.training.loop import Manner
+from unweave.training.progress import progress
+from unweave.training.run import Run
 
 
 def diagnose(what: Any, variance: Any = None, *, n_factors: int | None = None, **options: Any) -> Diagnosed:
     """Which latents a model uses, and how: of a run, a run's folder, an npz of posteriors, or arrays from anywhere.
 
     ``uw.diagnose(run)`` takes the options of :func:`unweave.recipes.diagnose.diagnose_run`, ``uw.diagnose(mean,
-    variance)`` those of :func:`unweave.evaluate.diagnosis.diagnose`. The result has ``findings``, ``summary()``,
+    variance)`` those of :func:`unweave.evaluation.diagnosis.diagnose`. The result has ``findings``, ``summary()``,
     ``diagnosis`` with every latent, and ``page()``.
     """
     if isinstance(what, Run):

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from unweave.evaluate.describe import Description, describe, findings
+from unweave.evaluation.describe import Description, describe, findings
 from unweave.plots.run_report import Codes, LatentTable, Pictures, RunReport, TrainingCurves, run_report
-from unweave.train.experiment import experiment_to
-from unweave.train.run import Run
-from unweave.train.step import LATENT_STATISTICS
+from unweave.training.experiment import experiment_to
+from unweave.training.run import Run
+from unweave.training.step import LATENT_STATISTICS
 
 N_FRAMES, WIDTH, N_PICTURES, N_SAMPLES = 21, 2.5, 10, 1000
 

@@ -20,7 +20,7 @@ from unweave.studies.statistics.settings import column, numeric_columns, with_se
 from unweave.studies.statistics.variance_explained import variance_explained
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.train.experiment import Experiment, experiment_from
+from unweave.training.experiment import Experiment, experiment_from
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import torch
 
+from unweave.runs.folder import RunFolder
 from unweave.studies.execute import Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.plan import plan
 from unweave.studies.run import run_study
 from unweave.studies.study import Study
-from unweave.train.checkpoint import from_bytes, to_bytes
-from unweave.train.folder import RunFolder
-from unweave.train.loop import Interrupted, Manner
+from unweave.training.checkpoint import from_bytes, to_bytes
+from unweave.training.loop import Interrupted, Manner
 
 
 @dataclass(frozen=True)

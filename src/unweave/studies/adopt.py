@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from unweave.runs.folder import RunFolder
 from unweave.studies.essence import asked_essence, essence
 from unweave.studies.execute import Executor
 from unweave.studies.executors.here import Here
@@ -11,9 +12,8 @@ from unweave.studies.pack import measuring
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.train.experiment import Experiment, experiment_from
-from unweave.train.folder import RunFolder
-from unweave.train.loop import Manner
+from unweave.training.experiment import Experiment, experiment_from
+from unweave.training.loop import Manner
 
 
 def adopt(study: Study, root: Path | str, *, execute: Executor = Here(), how: Manner = Manner()) -> Results:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from unweave.config import fingerprint
-from unweave.train.experiment import Experiment, Plan, experiment_from, experiment_to
+from unweave.training.experiment import Experiment, Plan, experiment_from, experiment_to
 
 
 @lru_cache(maxsize=100_000)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from unweave.studies.pack import Pack
-from unweave.train.loop import Manner
+from unweave.training.loop import Manner
 
 Ended = Callable[[Pack], None]
 """Called when all runs of a pack have come to their end."""

@@ -5,9 +5,9 @@ import signal
 import traceback
 from typing import Any
 
+from unweave.runs.folder import RunFolder
 from unweave.studies.measures.measure import Measure
-from unweave.train.experiment import Experiment, experiment_to
-from unweave.train.folder import RunFolder
+from unweave.training.experiment import Experiment, experiment_to
 
 FAILURE, LOG, OF_MEASURES = "failure.json", "log.txt", "failures/"
 FULL = (errno.ENOSPC, errno.EDQUOT)

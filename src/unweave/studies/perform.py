@@ -10,16 +10,16 @@ import torch
 
 from unweave.config import fingerprint
 from unweave.data.world import Data, World
+from unweave.runs.folder import RunFolder
 from unweave.studies.claims import Holder
 from unweave.studies.failures import file_of, is_full, record, record_crash, record_of_measure
 from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack
 from unweave.studies.store import Store
-from unweave.train.experiment import Experiment
-from unweave.train.fleet_engine import models_that_fit, side_by_side
-from unweave.train.fleet_run import train_fleet
-from unweave.train.folder import RunFolder
-from unweave.train.loop import Interrupted, Manner, train
+from unweave.training.experiment import Experiment
+from unweave.training.fleet_engine import models_that_fit, side_by_side
+from unweave.training.fleet_run import train_fleet
+from unweave.training.loop import Interrupted, Manner, train
 
 WAIT = 0.5
 """Seconds until a run that another process holds is asked for again."""

@@ -7,7 +7,7 @@ import torch
 
 from unweave.config import fingerprint
 from unweave.models import VAE
-from unweave.train.experiment import Experiment, Plan
+from unweave.training.experiment import Experiment, Plan
 
 
 class Poisoned(ValueError):

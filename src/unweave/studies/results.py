@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.train.experiment import Experiment
-from unweave.train.run import Run
+from unweave.training.experiment import Experiment
+from unweave.training.run import Run
 
 if TYPE_CHECKING:
     import polars as pl

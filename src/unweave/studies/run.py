@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.studies.examine import Memory, repair
 from unweave.studies.execute import Executor
 from unweave.studies.executors.here import Here
@@ -16,9 +17,8 @@ from unweave.studies.record import Progress, record_of, write_record
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.train.experiment import Experiment, usable_cores
-from unweave.train.folder import DamagedFile, RunFolder
-from unweave.train.loop import Manner
+from unweave.training.experiment import Experiment, usable_cores
+from unweave.training.loop import Manner
 
 Tell = Callable[[int, int], None]
 """Called with (runs that are settled, runs in all)."""

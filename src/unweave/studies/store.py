@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unweave.data.files import write_text
+from unweave.runs.folder import RunFolder
 from unweave.studies.claims import Witness
 from unweave.studies.index import FILE, flatten, refresh
-from unweave.train.folder import RunFolder
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 if TYPE_CHECKING:
     import polars as pl

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from unweave.studies.measures.measure import Measure
-from unweave.train.experiment import Experiment
+from unweave.training.experiment import Experiment
 
 if TYPE_CHECKING:
     from unweave.studies.results import Results

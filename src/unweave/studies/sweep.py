@@ -5,9 +5,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.studies.claims import Witness
 from unweave.studies.store import Store
-from unweave.train.folder import DamagedFile, RunFolder
 
 
 @dataclass(frozen=True)

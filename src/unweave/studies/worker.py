@@ -12,7 +12,7 @@ import sys
 import threading
 from typing import IO, Any
 
-from unweave.train.memory import keep_freed_memory
+from unweave.training.memory import keep_freed_memory
 
 PARENT_GONE = 10.0
 """Seconds to save the work after the parent has died; a measure cannot be interrupted, and is done again."""
@@ -38,7 +38,7 @@ def _perform(text: str, root: str, save_every: float, stop: threading.Event) -> 
     from unweave.studies.failures import is_full
     from unweave.studies.pack import pack_from
     from unweave.studies.perform import perform
-    from unweave.train.loop import Interrupted, Manner
+    from unweave.training.loop import Interrupted, Manner
 
     try:
         perform(pack_from(text), root, Manner((), save_every, stop.is_set))

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from unweave.runs.folder import RunFolder
 from unweave.studies.failures import reason_of
-from unweave.train.folder import RunFolder
-from unweave.train.run import Run
+from unweave.training.run import Run
 from unweave.web.answers import Factor, RunAnswer
 from unweave.web.catalogue import read_row
 from unweave.web.shelf import is_locked, locked_files

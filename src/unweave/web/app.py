@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 import unweave
-from unweave.train.folder import DamagedFile
+from unweave.runs.folder import DamagedFile
 from unweave.web.api_run import run_routes
 from unweave.web.api_store import store_routes
 from unweave.web.catalogue import Catalogue

@@ -6,8 +6,8 @@ import torch
 
 from unweave import rng
 from unweave.config import to_plain
-from unweave.evaluate.activations import activations
-from unweave.evaluate.similarity import compact
+from unweave.evaluation.activations import activations
+from unweave.evaluation.similarity import compact
 from unweave.metrics.polarised.types import Type, variable_types
 from unweave.metrics.similarity.cka import cka_matrix
 from unweave.metrics.similarity.matching import matching

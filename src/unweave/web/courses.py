@@ -5,9 +5,9 @@ from pathlib import Path
 
 import safetensors
 
-from unweave.train.folder import RunFolder
-from unweave.train.history import History, read_history, restored
-from unweave.train.step import LATENT_STATISTICS
+from unweave.runs.folder import RunFolder
+from unweave.training.history import History, read_history, restored
+from unweave.training.step import LATENT_STATISTICS
 from unweave.web.answers import HistoryAnswer
 from unweave.web.numbers import number, numbers, thinned
 

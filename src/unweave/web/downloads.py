@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 
-from unweave.evaluate.encode import Encoded, encode, factor_names
+from unweave.evaluation.encode import Encoded, encode, factor_names
 from unweave.web.library import Opened
 
 MOST = 20_000

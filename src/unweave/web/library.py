@@ -12,9 +12,9 @@ import torch
 
 from unweave.config import fingerprint
 from unweave.data.world import Data
+from unweave.runs.folder import SUMS, RunFolder
 from unweave.shapes import Float, Tensor
-from unweave.train.folder import SUMS, RunFolder
-from unweave.train.run import Run
+from unweave.training.run import Run
 from unweave.web.shelf import Shelf
 
 MOST_RUNS, MOST_WORLDS, MOST_PAIRS = 12, 2, 32

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from unweave.evaluate.decoder import Decoder, look_at_decoder
-from unweave.evaluate.describe import Description, describe, findings
-from unweave.evaluate.diagnosis import Diagnosis, diagnose
-from unweave.evaluate.encode import factor_names, known_factors
-from unweave.evaluate.findings import expected_of
-from unweave.evaluate.findings import findings as found_in
+from unweave.evaluation.decoder import Decoder, look_at_decoder
+from unweave.evaluation.describe import Description, describe, findings
+from unweave.evaluation.diagnosis import Diagnosis, diagnose
+from unweave.evaluation.encode import factor_names, known_factors
+from unweave.evaluation.findings import expected_of
+from unweave.evaluation.findings import findings as found_in
 from unweave.shapes import Float, Int, Tensor
 from unweave.web.answers import (
     DiagnosisAnswer,

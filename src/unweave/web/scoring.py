@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from unweave.evaluate.encode import factor_names, known_factors
-from unweave.evaluate.matrices import matrices
-from unweave.evaluate.measure import measure
-from unweave.evaluate.rows import find_rows
+from unweave.evaluation.encode import factor_names, known_factors
+from unweave.evaluation.matrices import matrices
+from unweave.evaluation.measure import measure
+from unweave.evaluation.rows import find_rows
 from unweave.metrics.papers import PAPERS
 from unweave.web.answers import MatrixAnswer, ScoreAnswer, ScoresAnswer
 from unweave.web.library import Opened

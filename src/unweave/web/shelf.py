@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from unweave.train.folder import RunFolder
+from unweave.runs.folder import RunFolder
 
 MEMBER = "~"
 """Between a dimension search and one of its models: ``dimension-micro-…~latents-3-steps-1800``."""

@@ -25,11 +25,11 @@ from unweave.models.networks import Conv
 from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.optimisers import Adam, StackedUpdate
 from unweave.rng import Purpose
-from unweave.train.experiment import Experiment, Plan
-from unweave.train.fleet import advance, judge_with, new_fleet, template_of
-from unweave.train.fleet_batches import draw, images, source_of, stored
-from unweave.train.fleet_members import arrange
-from unweave.train.fleet_portable import portable
+from unweave.training.experiment import Experiment, Plan
+from unweave.training.fleet import advance, judge_with, new_fleet, template_of
+from unweave.training.fleet_batches import draw, images, source_of, stored
+from unweave.training.fleet_members import arrange
+from unweave.training.fleet_portable import portable
 
 _plain_dot = interpreter.InterpreterBuilder.create_dot
 

@@ -17,9 +17,9 @@ from unweave.studies.measures.eigenfaces import Eigenfaces
 from unweave.studies.measures.principal import PrincipalDirections, matched
 from unweave.studies.measures.regime import RegimeCourse, looks
 from unweave.studies.measures.untrained import UntrainedDecoder
-from unweave.train.fleet_run import train_fleet
-from unweave.train.loop import train
-from unweave.train.run import Run
+from unweave.training.fleet_run import train_fleet
+from unweave.training.loop import train
+from unweave.training.run import Run
 
 PLAN = uw.Plan("cpu", 1)
 SQUARED = uw.SquaredError("identity")

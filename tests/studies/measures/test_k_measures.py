@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from unweave.data.micro import Micro
-from unweave.evaluate.downstream import downstream
-from unweave.evaluate.encode import encode
-from unweave.evaluate.evaluation import evaluate
+from unweave.evaluation.downstream import downstream
+from unweave.evaluation.encode import encode
+from unweave.evaluation.evaluation import evaluate
 from unweave.models.networks.mlp import MLP
 from unweave.studies.measures import MEASURES
 from unweave.studies.measures.codes import Codes
@@ -16,9 +16,9 @@ from unweave.studies.measures.downstream import DownstreamAccuracy
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.scores import Scores
 from unweave.studies.pack import Pack, pack_from, pack_to
-from unweave.train.experiment import Experiment, Plan
-from unweave.train.loop import train
-from unweave.train.run import Run
+from unweave.training.experiment import Experiment, Plan
+from unweave.training.loop import train
+from unweave.training.run import Run
 
 
 @pytest.fixture(scope="module")

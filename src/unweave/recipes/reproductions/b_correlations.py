@@ -22,7 +22,7 @@ from unweave.studies.measures.passive import PassiveCorrelations
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference
-from unweave.train.experiment import Experiment
+from unweave.training.experiment import Experiment
 
 N_SEEDS, N_SNAPSHOTS = 5, {"smoke": 20, "small": 30, "paper": 300}
 """The source shows one model each; five let the claim be tested."""

@@ -18,7 +18,7 @@ from unweave.studies.measures.intrinsic import IntrinsicDimensions
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference, compare_exact, compare_mean, compare_trend
-from unweave.train.experiment import Experiment
+from unweave.training.experiment import Experiment
 
 NEIGHBOURS = (3, 5, 10, 20)
 SEEDS = (0, 1, 2)

@@ -21,7 +21,7 @@ from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference
-from unweave.train.experiment import Experiment
+from unweave.training.experiment import Experiment
 
 SIZES = (3, 6, 8, 10, 12, 18, 24, 32)
 MORE = {"celeba": (42, 52, 62, 100, 150, 200)}

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from unweave import rng
-from unweave.evaluate.activations import Activations, activations
-from unweave.evaluate.similarity import compact
+from unweave.evaluation.activations import Activations, activations
+from unweave.evaluation.similarity import compact
 from unweave.metrics.similarity.cka import cka_matrix
 from unweave.metrics.similarity.procrustes import procrustes_matrix
 from unweave.plots.matrices import heat_map
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -11,7 +11,7 @@ from unweave.recipes.reproductions.k_grid import EXTENTS, grid
 from unweave.studies.measures.measure import Measure
 from unweave.studies.results import Results
 from unweave.studies.study import Study
-from unweave.train.experiment import Experiment
+from unweave.training.experiment import Experiment
 
 BY_HAND = ("smallnorb", "scream_dsprites")
 """Worlds that must be fetched first: left to the paper size."""

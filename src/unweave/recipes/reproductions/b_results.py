@@ -10,8 +10,8 @@ from unweave.studies.essence import asked_essence, essence
 from unweave.studies.measures.measure import Measure
 from unweave.studies.results import Results
 from unweave.studies.study import SIZES
-from unweave.train.experiment import Experiment
-from unweave.train.run import Run
+from unweave.training.experiment import Experiment
+from unweave.training.run import Run
 
 THESIS = "Bonheme (2023), The polarised regime of variational autoencoders (thesis)"
 

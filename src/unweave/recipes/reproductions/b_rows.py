@@ -17,7 +17,7 @@ from unweave.models.objectives import BetaVAE, Objective
 from unweave.models.optimisers import Adam
 from unweave.recipes.reproductions.b_results import check_size
 from unweave.recipes.reproductions.b_search import Search
-from unweave.train.experiment import Experiment, Plan
+from unweave.training.experiment import Experiment, Plan
 
 WORLDS: dict[str, World] = {"symsol": SymSol(), "dsprites": DSprites(), "celeba": CelebA()}
 STAND_INS: dict[str, World] = {

@@ -14,7 +14,7 @@ from unweave.studies.essence import asked_essence, essence
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.results import Results
 from unweave.studies.study import Study
-from unweave.train.experiment import Experiment
+from unweave.training.experiment import Experiment
 
 
 @dataclass(frozen=True)

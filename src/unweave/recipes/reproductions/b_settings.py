@@ -17,7 +17,7 @@ from unweave.recipes.reproductions.b_results import check_size, finished
 from unweave.studies.measures.measure import Measure
 from unweave.studies.results import Results
 from unweave.studies.study import Study
-from unweave.train.experiment import Experiment, Plan
+from unweave.training.experiment import Experiment, Plan
 
 WORLDS: dict[str, World] = {"dsprites": DSprites(), "cars3d": Cars3D(), "smallnorb": SmallNORB()}
 

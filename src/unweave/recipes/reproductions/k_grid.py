@@ -25,7 +25,7 @@ from unweave.studies.measures.scores import Scores
 from unweave.studies.results import Results
 from unweave.studies.statistics.settings import with_settings
 from unweave.studies.study import SIZES, Study
-from unweave.train.experiment import Experiment, Plan
+from unweave.training.experiment import Experiment, Plan
 
 if TYPE_CHECKING:
     import polars as pl

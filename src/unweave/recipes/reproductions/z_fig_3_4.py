@@ -24,7 +24,7 @@ from unweave.studies.results import Results
 from unweave.studies.statistics.settings import column
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_trend
-from unweave.train.experiment import Plan
+from unweave.training.experiment import Plan
 
 if TYPE_CHECKING:
     import matplotlib.figure

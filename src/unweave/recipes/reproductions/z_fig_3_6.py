@@ -9,7 +9,7 @@ from unweave.data.celeba import CelebA
 from unweave.data.micro import Micro
 from unweave.data.shapes3d import Shapes3DLike
 from unweave.data.world import World
-from unweave.evaluate.traversal import eigenfaces
+from unweave.evaluation.traversal import eigenfaces
 from unweave.models.networks.conv import Conv
 from unweave.models.networks.mlp import MLP
 from unweave.models.networks.network import Network
@@ -23,7 +23,7 @@ from unweave.studies.measures.eigenfaces import Eigenfaces
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_trend
-from unweave.train.experiment import Experiment, Plan
+from unweave.training.experiment import Experiment, Plan
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -33,7 +33,7 @@ from unweave.studies.statistics.intervals import mean_interval
 from unweave.studies.statistics.settings import column
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference, compare_mean, compare_share
-from unweave.train.experiment import Plan
+from unweave.training.experiment import Plan
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -23,7 +23,7 @@ from unweave.models.objectives import Objective
 from unweave.models.optimisers import AdaGrad, Adam, Optimiser
 from unweave.studies.statistics.settings import column
 from unweave.studies.study import SIZES
-from unweave.train.experiment import Experiment, Plan
+from unweave.training.experiment import Experiment, Plan
 
 if TYPE_CHECKING:
     import polars as pl

@@ -26,7 +26,7 @@ from unweave.studies.measures.untrained import UntrainedDecoder
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference, compare_mean
-from unweave.train.experiment import Experiment, Plan
+from unweave.training.experiment import Experiment, Plan
 
 if TYPE_CHECKING:
     import matplotlib.figure

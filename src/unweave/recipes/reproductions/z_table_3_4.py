@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unweave.data.synthetic import SynthLin
-from unweave.evaluate.encode import encode
+from unweave.evaluation.encode import encode
 from unweave.models.objectives import BetaVAE
 from unweave.models.optimisers import Adam
 from unweave.plots.code_planes import code_planes

@@ -7,7 +7,7 @@ from pathlib import Path
 from unweave.studies.execute import Ended, Executor
 from unweave.studies.pack import Pack
 from unweave.studies.perform import perform
-from unweave.train.loop import Interrupted, Manner
+from unweave.training.loop import Interrupted, Manner
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from unweave.studies.execute import Ended, Executor
 from unweave.studies.failures import how_it_died
 from unweave.studies.pack import Pack, pack_to
 from unweave.studies.perform import give_up
-from unweave.train.experiment import usable_cores
-from unweave.train.loop import Interrupted, Manner
+from unweave.training.experiment import usable_cores
+from unweave.training.loop import Interrupted, Manner
 
 ATTEMPTS = 3
 """Times that a worker may die over one run, before it counts as failed; once less over a pack, before it is parted."""

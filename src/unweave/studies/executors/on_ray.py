@@ -17,7 +17,7 @@ from typing import Any
 from unweave.studies.execute import Ended, Executor
 from unweave.studies.pack import Pack, pack_from, pack_to
 from unweave.studies.perform import give_up, perform
-from unweave.train.loop import Interrupted, Manner
+from unweave.training.loop import Interrupted, Manner
 
 RETRIES = 3
 """Times that Ray starts a task again whose worker has died."""

@@ -18,7 +18,7 @@ from unweave.studies.execute import Ended, Executor
 from unweave.studies.pack import Pack, pack_from, pack_to
 from unweave.studies.perform import give_up, perform, settled
 from unweave.studies.store import Store
-from unweave.train.loop import Interrupted, Manner
+from unweave.training.loop import Interrupted, Manner
 
 LOOK_EVERY = 2.0
 ATTEMPTS = 3

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from unweave.evaluate.accuracy_by_type import accuracy_by_type
+from unweave.evaluation.accuracy_by_type import accuracy_by_type
 from unweave.metrics.estimators.bins import discretise
 from unweave.metrics.polarised.types import variable_types
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from unweave.metrics.polarised.by_type import Dependence, by_type
 from unweave.metrics.polarised.types import variable_types
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from unweave.algorithms.classifier import Lesson, classifier_layers, train_classifier
-from unweave.evaluate.activations import activations
-from unweave.evaluate.similarity import compact
+from unweave.evaluation.activations import activations
+from unweave.evaluation.similarity import compact
 from unweave.metrics.similarity.cka import cka_matrix
 from unweave.studies.measures.measure import Measure
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 
 @dataclass(frozen=True)

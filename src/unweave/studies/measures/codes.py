@@ -14,7 +14,7 @@ from unweave.metrics.unsupervised.total_correlation import total_correlation
 from unweave.shapes import Float, Tensor
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 
 @dataclass(frozen=True)

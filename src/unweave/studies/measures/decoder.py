@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from unweave.data.world import Data
-from unweave.evaluate.decoder import losses
-from unweave.evaluate.encode import Encoded
+from unweave.evaluation.decoder import losses
+from unweave.evaluation.encode import Encoded
 from unweave.metrics.geometry.ima import ima_contrast
 from unweave.metrics.geometry.jacobian import decoder_gram
 from unweave.metrics.geometry.orthogonality import dto
@@ -17,7 +17,7 @@ from unweave.metrics.supervised.ds import ds
 from unweave.shapes import Float, Tensor
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 N_REBUILT = 2048
 

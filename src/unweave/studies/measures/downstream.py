@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from unweave.evaluate.downstream import downstream
+from unweave.evaluation.downstream import downstream
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 
 @dataclass(frozen=True)

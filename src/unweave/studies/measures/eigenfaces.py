@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import torch
 
-from unweave.evaluate.describe import describe
-from unweave.evaluate.traversal import by_deviation, eigenfaces
+from unweave.evaluation.describe import describe
+from unweave.evaluation.traversal import by_deviation, eigenfaces
 from unweave.studies.measures.measure import Measure
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 
 @dataclass(frozen=True)

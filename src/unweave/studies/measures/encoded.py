@@ -2,8 +2,8 @@
 
 import weakref
 
-from unweave.evaluate.encode import Encoded, encode
-from unweave.train.run import Run
+from unweave.evaluation.encode import Encoded, encode
+from unweave.training.run import Run
 
 _kept: "weakref.WeakKeyDictionary[Run, dict[tuple[int, int], Encoded]]" = weakref.WeakKeyDictionary()
 

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 from unweave.algorithms.fondue import CRITERIA, IB_BATCH, Batch, Evidence
 from unweave.config import unknown
-from unweave.evaluate.encode import BATCH_SIZE, Encoded
+from unweave.evaluation.encode import BATCH_SIZE, Encoded
 from unweave.metrics.polarised.types import Type, variable_types
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 TYPES: tuple[Type, ...] = ("active", "mixed", "passive")
 

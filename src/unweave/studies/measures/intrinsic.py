@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 
 import torch
 
-from unweave.evaluate.activations import activations
+from unweave.evaluation.activations import activations
 from unweave.metrics.dimension.mle import mle
 from unweave.metrics.polarised.types import variable_types
 from unweave.shapes import Float, Tensor
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 N_NEIGHBOURS = 20
 """With which the source starts its searches."""

@@ -11,7 +11,7 @@ from unweave.metrics.polarised.types import variable_types
 from unweave.shapes import Float, Tensor
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 DIGITS = 4
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from unweave.evaluate.describe import describe
-from unweave.evaluate.encode import encode
+from unweave.evaluation.describe import describe
+from unweave.evaluation.encode import encode
 from unweave.metrics.polarised.traces import traces
 from unweave.metrics.polarised.types import variable_types
 from unweave.studies.measures.measure import Measure
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from unweave.models.networks import Linear
 from unweave.shapes import Float, Tensor
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 ACTIVE_BELOW = 0.9
 """Mean posterior variance below which a latent counts as active: a passive one has 1."""

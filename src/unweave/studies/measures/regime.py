@@ -8,7 +8,7 @@ import torch
 
 from unweave.metrics.polarised.regime import SPREAD, regime_share
 from unweave.studies.measures.measure import Measure
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 MOST_POINTS = 200
 

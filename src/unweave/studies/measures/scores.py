@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import torch
 
-from unweave.evaluate.measure import Yardstick
+from unweave.evaluation.measure import Yardstick
 from unweave.metrics.supervised.split import N_TEST, N_TRAIN
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 SIX = ("beta_vae_sklearn", "factor_vae_score", "mig", "dci", "modularity", "sap_score")
 """The metrics of the published study."""

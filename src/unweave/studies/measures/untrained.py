@@ -10,7 +10,7 @@ from unweave.metrics.geometry.jacobian import decoder_gram
 from unweave.metrics.geometry.orthogonality import dto
 from unweave.models import VAE
 from unweave.studies.measures.measure import Measure
-from unweave.train.run import Run
+from unweave.training.run import Run
 
 
 @dataclass(frozen=True)

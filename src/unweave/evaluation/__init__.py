@@ -1,0 +1,1 @@
+"""From a run or a table of codes to scores and descriptions."""

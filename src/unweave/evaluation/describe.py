@@ -1,0 +1,68 @@
+"""What a run's latents are: type, KL and variances over examples, and a few words about it."""
+
+from dataclasses import dataclass
+
+from unweave.metrics.polarised.types import Rule, Type, variable_types
+from unweave.models.posteriors import Code
+from unweave.shapes import Float, Tensor
+from unweave.training.run import Run
+
+
+@dataclass(frozen=True)
+class Description:
+    """Every latent over a sample of examples, and how well examples are rebuilt from their mean codes."""
+
+    types: list[Type]
+    kl: Float[Tensor, "latent"]
+    mean_variance: Float[Tensor, "latent"]
+    variance_of_variance: Float[Tensor, "latent"]
+    variance_of_mean: Float[Tensor, "latent"]
+    reconstruction: float
+    n_examples: int
+    code: Code
+
+    def count(self, kind: Type) -> int:
+        """How many latents are of a type."""
+        return self.types.count(kind)
+
+    def rows(self) -> list[dict[str, int | float | str]]:
+        """One row a latent, the most informative first."""
+        names = ("kl", "mean_variance", "variance_of_variance", "variance_of_mean")
+        rows: list[dict[str, int | float | str]] = [
+            {"latent": latent, "type": kind} | {name: getattr(self, name)[latent].item() for name in names}
+            for latent, kind in enumerate(self.types)
+        ]
+        return sorted(rows, key=lambda row: -float(row["kl"]))
+
+
+def describe(run: Run, *, n: int = 2048, seed: int = 0, rule: Rule = "variance") -> Description:
+    """Encode up to ``n`` examples and say what every latent is."""
+    images = run.images(n, seed)
+    code = run.encode(images, seed=seed)
+    variance = code.variance
+    loss = run.model.architecture.likelihood.loss(
+        images, run.outputs(code.mean), None if run.model.log_noise is None else run.model.log_noise.cpu()
+    )
+    return Description(
+        variable_types(code.mean, variance, rule=rule),
+        code.kl.mean(0),
+        variance.mean(0),
+        variance.var(0, correction=0),
+        code.mean.var(0, correction=0),
+        loss.mean().item(),
+        len(images),
+        code,
+    )
+
+
+def findings(description: Description, n_factors: int | None = None) -> list[str]:
+    """The description in plain words."""
+    active, mixed, passive = (description.count(kind) for kind in ("active", "mixed", "passive"))
+    words = [f"{active} of {len(description.types)} latents are active, {mixed} mixed, {passive} passive."]
+    if active + mixed == 0:
+        words.append("The model ignores its code altogether: posterior collapse. Try a smaller regulariser.")
+    if n_factors is not None and active == n_factors and mixed == 0:
+        words.append(f"That is exactly as many as the world has factors: {n_factors}.")
+    if mixed:
+        words.append("Mixed latents are used for some examples only; train longer or raise the regulariser a little.")
+    return words

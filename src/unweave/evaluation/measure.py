@@ -1,0 +1,214 @@
+"""Measure a representation: every metric that applies, with intervals, from one table of codes and factors."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from unweave.config import unknown
+from unweave.evaluation.rows import find_rows, is_named
+from unweave.evaluation.sampling import Draw, half, permutation, whole
+from unweave.evaluation.scores import Number, Scores
+from unweave.evaluation.truth import Truth, as_truth
+from unweave.evaluation.view import Arrays, View, options_of
+from unweave.metrics import Metric
+from unweave.metrics.estimators.arrays import as_codes, check_count, check_lengths
+from unweave.shapes import Tensor
+
+Watch = Callable[[int, int, str], None]
+"""Called with how far measuring is, of how much, and what comes next."""
+
+
+def measure(
+    codes: Any,
+    factors: Any = None,
+    *,
+    variance: Any = None,
+    metrics: str | Sequence[str] | None = None,
+    split: tuple[int, int] | None = None,
+    seeds: int = 5,
+    seed: int = 0,
+    adjust: str | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    factor_bins: int | None = None,
+    watch: Watch | None = None,
+) -> Scores:
+    """Every metric that applies to these arrays, or those that ``metrics`` names (which must then apply).
+
+    ``metrics="all"`` adds the downstream learners, which take longer than all metrics together.
+
+    ``codes`` are sample × latent, or model × sample × latent for a whole fleet; ``factors`` sample × factor, without
+    which only the metrics that need no labels remain. ``variance`` are the codes' posterior variances.
+    ``split=(N, M)`` fits on the first N rows and tests on the next M, in the order given; otherwise rows are shuffled
+    by ``seed`` and divided as each protocol says. ``seeds`` is the number of random halves behind every interval.
+    ``adjust="chance"`` measures the codes in random order too. ``options`` are settings of metrics by name:
+    ``{"dci": {"backend": "sklearn"}}``. ``factor_bins`` puts factors that hold fractions into that many bins.
+    """
+    yardstick = Yardstick(factors, metrics, split, seeds, seed, adjust, dict(options or {}), factor_bins)
+    return yardstick.measure(codes, variance, watch=watch)
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """The settings of :func:`measure` with the factors prepared once, for many representations of the same samples."""
+
+    factors: Any = None
+    metrics: str | Sequence[str] | None = None
+    split: tuple[int, int] | None = None
+    seeds: int = 5
+    seed: int = 0
+    adjust: str | None = None
+    options: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    factor_bins: int | None = None
+
+    def __post_init__(self) -> None:
+        check_count(self.seeds, "seeds", least=0)
+        if self.adjust not in (None, "chance"):
+            raise ValueError(f"adjust must be 'chance' or left out, not {self.adjust!r}")
+        self._check_options()
+
+    def measure(
+        self, codes: Any, variance: Any = None, pool: tuple[Any, Any] | None = None, *, watch: Watch | None = None
+    ) -> Scores:
+        """The scores of one representation, or of a fleet of them.
+
+        ``pool`` is another table (codes, factors) to draw the batches with one factor held fixed from: a whole world.
+        """
+        table, spread = self._checked(codes, variance)
+        first = whole(table.shape[-2], self.split, self.seed)
+        rounds = [first, *(half(first, self.seed + 1 + place) for place in range(self.seeds))]
+        chances = max(1, self.seeds) if self.adjust and self.truth is not None else 0
+        jobs = len(self.rows) * (len(rounds) + chances)
+        bench = _Bench(self, table, spread, pool, watch or _silent, jobs)
+        found = [bench.round(draw, place) for place, draw in enumerate(rounds)]
+        shuffled = [replace(first, seed=self.seed + place) for place in range(chances)]
+        random = [bench.round(draw, 0, permutation(table.shape[-2], draw.seed)) for draw in shuffled]
+        return bench.scores(found, random)
+
+    @cached_property
+    def truth(self) -> Truth | None:
+        """The factors, checked and relabelled once."""
+        return None if self.factors is None else as_truth(self.factors, self.factor_bins)
+
+    @cached_property
+    def rows(self) -> list[Metric]:
+        return find_rows(self.metrics)
+
+    @cached_property
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """The given options under the full names of their metrics."""
+        return {find_rows([name])[0].name: dict(values) for name, values in self.options.items()}
+
+    def _check_options(self) -> None:
+        for name, values in self.settings.items():
+            row = find_rows([name])[0]
+            if row not in self.rows:
+                raise ValueError(f"options are given for {name}, which is not among the metrics asked for")
+            for key in values:
+                if key not in options_of(row):
+                    raise unknown(f"option of {name}", key, options_of(row))
+
+    def _checked(self, codes: Any, variance: Any) -> tuple[Tensor, Tensor | None]:
+        table = as_codes(codes, batched=True)
+        spread = None if variance is None else as_codes(variance, "variance", batched=True).to(table.device)
+        if self.truth is not None:
+            check_lengths(table, self.truth.numbers)
+        if spread is not None and spread.shape != table.shape:
+            raise ValueError(f"variance must have the shape of codes, {tuple(table.shape)}, not {tuple(spread.shape)}")
+        if spread is not None and bool((spread < 0).any()):
+            raise ValueError("variance has negative entries; give variances, not their logarithms")
+        return table, spread
+
+
+class _Bench:
+    """One representation under the yardstick: what was found, what was left out, how long it took."""
+
+    def __init__(
+        self, yardstick: Yardstick, codes: Tensor, variance: Tensor | None, pool: Any, watch: Watch, n_jobs: int
+    ) -> None:
+        self.yardstick, self.codes, self.variance, self.watch, self.n_jobs = yardstick, codes, variance, watch, n_jobs
+        self.pool = None if pool is None else (as_codes(pool[0], "pool", batched=True), as_truth(pool[1], None))
+        self.left_out: dict[str, str] = {}
+        self.seconds: dict[str, float] = {}
+        self.done = 0
+
+    def round(self, draw: Draw, place: int, order: np.ndarray | None = None) -> dict[str, Any]:
+        """The results of every row on one draw; the first round decides which rows apply."""
+        codes = self.codes if order is None else self.codes[..., torch.from_numpy(order).to(self.codes.device), :]
+        table = Arrays(codes, self.variance, self.yardstick.truth, self.pool)
+        view = View(table, draw, self.yardstick.settings, permuted=order is not None)
+        found = {}
+        for row in self.yardstick.rows:
+            self.watch(self.done, self.n_jobs, row.name)
+            self.done += 1
+            if row.name not in self.left_out:
+                result = self._try(row, view, first=place == 0 and order is None)
+                if result is not None:
+                    found[row.name] = result
+        return found
+
+    def scores(self, found: list[dict[str, Any]], random: list[dict[str, Any]]) -> Scores:
+        """What was found in the first round, with its spread over the others and its level at chance."""
+        numbers = {}
+        for row in self.yardstick.rows:
+            for part in row.scores if row.name in found[0] else ():
+                value = _value(found[0][row.name], part)
+                if value is not None:
+                    draws = np.array([_value_or_nan(one.get(row.name), part, value) for one in found[1:]])
+                    draws = draws.reshape(len(found) - 1, *np.shape(value))
+                    levels = [_value(one[row.name], part) for one in random if row.name in one]
+                    chance = _mean(levels) if levels and row.kind != "unsupervised" else None
+                    name = row.name if part == "score" else f"{row.name}.{part}"
+                    numbers[name] = Number(value, row.range, row.higher_is_better, draws, chance)
+        self.watch(self.n_jobs, self.n_jobs, "done")
+        n_models = len(self.codes) if self.codes.ndim == 3 else None
+        how = self.yardstick
+        settings: dict[str, Any] = {name: getattr(how, name) for name in ("split", "seeds", "seed", "adjust")}
+        settings |= {"factor_bins": how.factor_bins, "options": how.settings}
+        shape = self.codes.shape
+        return Scores(numbers, found[0], self.left_out, self.seconds, shape[-2], n_models, settings)
+
+    def _try(self, row: Metric, view: View, first: bool) -> Any:
+        """A result, or None with the reason kept. A metric that was asked for by name must apply."""
+        begin = time.perf_counter()
+        try:
+            result = view.call(row)
+        except ValueError as error:
+            if first and is_named(self.yardstick.metrics):
+                raise ValueError(f"{row.name}: {error}") from error
+            if first:
+                self.left_out[row.name] = str(error).splitlines()[0]
+            # a half may be too small for what the whole table allowed: no number from that seed
+            return None
+        if first:
+            self.seconds[row.name] = time.perf_counter() - begin
+        return result
+
+
+def _value(result: Any, part: str) -> Any:
+    """A headline number as a float, or as an array over the models of a fleet."""
+    if isinstance(result, tuple):
+        values = [_value(one, part) for one in result]
+        return None if None in values else np.array(values)
+    value = getattr(result, part)
+    if isinstance(value, Tensor):
+        return value.detach().cpu().double().numpy() if value.ndim else float(value)
+    return None if value is None else float(value)
+
+
+def _value_or_nan(result: Any, part: str, like: Any) -> Any:
+    value = None if result is None else _value(result, part)
+    return np.full(np.shape(like), np.nan) if value is None else value
+
+
+def _mean(levels: list[Any]) -> Any:
+    mean = np.mean(levels, axis=0)
+    return float(mean) if mean.ndim == 0 else mean
+
+
+def _silent(done: int, total: int, name: str) -> None:
+    """Nobody is watching."""

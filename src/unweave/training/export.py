@@ -1,0 +1,100 @@
+"""Models for others: the layout of the Hugging Face hub (config.json, model.safetensors, a card), and reading it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unweave.config import Tables, from_plain, to_plain
+from unweave.models import LIKELIHOODS, NETWORKS, POSTERIORS, VAE, Architecture, Likelihood, Network, Posterior
+from unweave.runs.folder import RunFolder
+from unweave.training.checkpoint import from_bytes, to_bytes
+from unweave.training.experiment import experiment_to
+from unweave.training.run import Run
+
+FORMAT = 1
+TABLES: Tables = {Network: NETWORKS, Posterior: POSTERIORS, Likelihood: LIKELIHOODS}
+
+
+def export(run: Run, target: Path | str) -> Path:
+    """Write a finished run as a model that :func:`from_pretrained` reads, with its card."""
+    folder = RunFolder(target)
+    if folder.path.exists() and any(folder.path.iterdir()) and not folder.has("config.json"):
+        raise ValueError(f"{folder.path} is not empty and was not written by an export; choose another folder")
+    config = {
+        "library_name": "unweave",
+        "format": FORMAT,
+        "architecture": to_plain(run.model.architecture),
+        "experiment": experiment_to(run.experiment),
+    }
+    folder.write_json("config.json", config)
+    folder.write("model.safetensors", to_bytes(run.model.state_dict(), {"format": "pt"}))
+    folder.write("README.md", card(run))
+    return folder.path
+
+
+def from_pretrained(source: Path | str) -> VAE:
+    """A model from an exported folder, or from the Hugging Face hub by its name ``owner/model``."""
+    folder = RunFolder(_local(source))
+    if not folder.has("config.json") and not (folder.path / "config.json").exists():
+        raise FileNotFoundError(f"{folder.path} holds no exported model: it has no config.json")
+    config = json.loads(_content(folder, "config.json"))
+    if config.get("library_name") != "unweave" or config.get("format", FORMAT + 1) > FORMAT:
+        raise ValueError(
+            f"{folder.path / 'config.json'} is not a model of this version of unweave"
+            f" (library {config.get('library_name')!r}, format {config.get('format')!r}, known up to {FORMAT})"
+        )
+    model = VAE(from_plain(Architecture, config["architecture"], TABLES, "architecture"))
+    model.load_state_dict(from_bytes(_content(folder, "model.safetensors"))[0])
+    return model.to(memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
+
+
+def card(run: Run) -> str:
+    """The model card: what it is, how it was trained, how to use it, what it is not."""
+    experiment, last = run.experiment, run.history
+    plain: dict[str, Any] = experiment_to(experiment)
+    rows = "\n".join(f"| {name} | `{json.dumps(value)}` |" for name, value in plain.items())
+    reconstruction = float(last.column("reconstruction")[-1])
+    return f"""---
+library_name: unweave
+tags: [variational-autoencoder, representation-learning, disentanglement]
+---
+# {experiment.objective.name} on {experiment.world.name}
+
+A variational autoencoder with {experiment.latents} latents, trained for {experiment.steps:,} steps with seed
+{experiment.seed}. Reconstruction loss of the last recorded batch: {reconstruction:.2f}.
+
+```python
+import unweave as uw
+
+model = uw.from_pretrained("this-folder")
+code = model.encode(images)        # code.mean, code.variance, code.kl
+pictures = model.decode(code.mean)
+```
+
+| setting | value |
+|---|---|
+{rows}
+
+One seed of one setting: results of such models vary between seeds, so compare several before you draw conclusions.
+"""
+
+
+def _content(folder: RunFolder, name: str) -> bytes:
+    # a folder from the hub may come without our list of checksums
+    return folder.read(name) if folder.sums() else (folder.path / name).read_bytes()
+
+
+def _local(source: Path | str) -> Path:
+    if Path(source).exists() or str(source).count("/") != 1 or str(source).startswith((".", "/", "~")):
+        return Path(source)
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise FileNotFoundError(
+            f"there is no folder {source}; to fetch it from the hub run: pip install 'unweave[hub]'"
+        ) from error
+    return Path(
+        snapshot_download(str(source), allow_patterns=["config.json", "model.safetensors", "SHA256SUMS", "*.md"])
+    )

@@ -1,0 +1,132 @@
+"""A run that can be asked: its experiment, its model, its history, and what the model makes of images and codes."""
+
+from functools import cached_property
+from pathlib import Path
+
+import torch
+
+from unweave import rng
+from unweave.data.world import Data
+from unweave.models import VAE
+from unweave.models.posteriors import Code
+from unweave.runs.folder import RunFolder
+from unweave.shapes import Float, Int, Tensor
+from unweave.training.batches import training_rows
+from unweave.training.checkpoint import from_bytes
+from unweave.training.experiment import Experiment, experiment_from
+from unweave.training.history import History, read_history
+
+
+class Run:
+    """A run by its folder. Every file is checked against its checksum before it is used; results come on the CPU."""
+
+    def __init__(self, folder: Path | str, device: str = "cpu") -> None:
+        self.files, self.device = RunFolder(folder), device
+        if not self.files.has("config.json"):
+            raise FileNotFoundError(f"{self.files.path} is not a run folder: it has no config.json of ours")
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}, {self.experiment.world.name}, {self.experiment.objective}, {self.state})"
+
+    @property
+    def path(self) -> Path:
+        return self.files.path
+
+    @property
+    def state(self) -> str:
+        """``done``, ``failed`` (see failure.json) or ``unfinished``."""
+        if self.files.trained:
+            return "done"
+        return "failed" if self.files.has("failure.json") else "unfinished"
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        return experiment_from(self.files.read_json("config.json"))
+
+    @cached_property
+    def model(self) -> VAE:
+        """The trained model, ready to use."""
+        self._require_done()
+        if not self.files.has("model.safetensors"):
+            raise FileNotFoundError(f"{self.path} has no weights: only its measures were brought here (weights.json)")
+        return self.load_weights("model.safetensors")
+
+    @cached_property
+    def history(self) -> History:
+        """Every loss term and the statistics of every latent over training."""
+        self._require_done()
+        return read_history(self.files)
+
+    @cached_property
+    def data(self) -> Data:
+        """The data the run was trained on."""
+        return self.experiment.world.load()
+
+    @property
+    def snapshots(self) -> dict[int, str]:
+        """Step to file name, for the weights kept during training."""
+        return {int(name.split("-")[1].split(".")[0]): name for name in self.files.names("snapshots/")}
+
+    def load_weights(self, name: str) -> VAE:
+        """The model with the weights of one file of this folder: a snapshot, for example."""
+        tensors, metadata = from_bytes(self.files.read(name))
+        shape = tuple(int(size) for size in metadata["shape"].split(","))
+        model = VAE(self.experiment.architecture(shape), self.experiment.init, self.experiment.seed)
+        model.load_state_dict(tensors)
+        return model.to(self.device, memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
+
+    def rows(self, n: int, seed: int = 0) -> Int[Tensor, "sample"]:
+        """Rows of the data, drawn without repetition; held-out ones where the run kept some."""
+        trained = training_rows(self.experiment, len(self.data))
+        pool = torch.arange(len(self.data))
+        if trained is not None:
+            pool = pool[~torch.isin(pool, trained)]
+        order = rng.words(seed, rng.Purpose.EVALUATE, 0, len(pool), 1)[:, 0].argsort(stable=True)
+        return pool[order[: min(n, len(pool))]]
+
+    def images(self, n: int = 8, seed: int = 0) -> Float[Tensor, "sample ..."]:
+        """Some examples of the data."""
+        return self.data.examples(self.rows(n, seed), seed=seed)
+
+    @torch.no_grad()
+    def encode(self, images: Float[Tensor, "sample ..."], *, seed: int = 0, batch_size: int = 256) -> Code:
+        """Mean, variance, sample and KL of every latent, in batches; the same seed gives the same samples."""
+        parts = []
+        for place, images_here in enumerate(images.split(batch_size)):
+            noise = rng.normal(seed, rng.Purpose.EVALUATE, place, len(images_here), self.experiment.latents)
+            parts.append(self.model.code(images_here.to(self.device), noise.to(self.device)))
+        fields = ("mean", "log_variance", "sampled", "kl")
+        return Code(*(torch.cat([getattr(part, name) for part in parts]).cpu() for name in fields))
+
+    @torch.no_grad()
+    def outputs(self, codes: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample ..."]:
+        """The decoder's raw outputs for codes: logits, for a Bernoulli likelihood."""
+        return torch.cat([self.model.decoder(part.to(self.device)).cpu() for part in codes.split(256)])
+
+    def decode(self, codes: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample ..."]:
+        """What the model shows for given codes."""
+        return self.model.architecture.likelihood.mean(self.outputs(codes))
+
+    def reconstruct(self, images: Float[Tensor, "sample ..."]) -> Float[Tensor, "sample ..."]:
+        """Images through the mean code and back."""
+        return self.decode(self.encode(images).mean)
+
+    def traverse(
+        self,
+        image: Float[Tensor, "..."] | None = None,
+        *,
+        latents: list[int] | None = None,
+        n: int = 9,
+        width: float = 2.5,
+    ) -> Float[Tensor, "latent step ..."]:
+        """One row a latent: the image's code with that latent moved from −width to width."""
+        start = self.encode(self.images(1) if image is None else image[None]).mean[0]
+        chosen = list(range(self.experiment.latents)) if latents is None else latents
+        codes = start.repeat(len(chosen), n, 1)
+        for row, latent in enumerate(chosen):
+            codes[row, :, latent] = torch.linspace(-width, width, n)
+        return self.decode(codes.flatten(0, 1)).unflatten(0, (len(chosen), n))
+
+    def _require_done(self) -> None:
+        if self.state != "done":
+            raise ValueError(f"{self.path} is {self.state}; finish it with: unweave resume {self.path}")

@@ -1,0 +1,63 @@
+"""Strips, planes and eigenfaces against codes that are moved by hand."""
+
+import pytest
+import torch
+
+from unweave.evaluation.describe import describe
+from unweave.evaluation.traversal import by_deviation, eigenfaces, plane, strips
+from unweave.models.networks import Conv
+from unweave.training.experiment import Plan
+from unweave.training.notebook import train
+from unweave.training.run import Run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    small = {"network": Conv((2, 3), (4, 4), 6), "latents": 3, "steps": 3, "plan": Plan("cpu", 1), "init": "pytorch"}
+    return train("micro", folder, quiet=True, **small)
+
+
+def test_the_order_is_that_of_the_mean_deviation(run: Run) -> None:
+    description = describe(run, n=50)
+    deviations = [float(column.sqrt().mean()) for column in description.code.variance.T]
+    order = by_deviation(description)
+    assert sorted(deviations) == [deviations[latent] for latent in order]
+    assert strips(run, description, n=3).latents == tuple(order)
+
+
+def test_strips(run: Run) -> None:
+    image = run.images(4)[2]
+    found = strips(run, describe(run, n=50), latents=[2, 0], image=image, n=3, width=1.5)
+    code = run.encode(image[None]).mean[0].clone()
+    code[0] = 1.5
+    torch.testing.assert_close(found.images[1, 2], run.decode(code[None])[0])
+    assert found.values.tolist() == [-1.5, 0.0, 1.5]
+
+
+def test_a_plane(run: Run) -> None:
+    found = plane(run, 2, 1, n=5, width=2.0)
+    assert found.shape == (5, 5, 1, 32, 32)
+    code = run.encode(run.images(1)).mean[0].clone()
+    # the first row shows the first latent at its largest
+    code[2], code[1] = 2.0, -1.0
+    torch.testing.assert_close(found[0, 1], run.decode(code[None])[0])
+
+
+def test_eigenfaces(run: Run) -> None:
+    description = describe(run, n=50)
+    found = eigenfaces(run, description, n_latents=2)
+    middle = run.encode(run.images(300)).mean.mean(0)
+    torch.testing.assert_close(found.images[0, 1], run.decode(middle[None])[0])
+    shifted = middle.clone()
+    shifted[by_deviation(description)[1]] += 2.5
+    torch.testing.assert_close(found.images[1, 2], run.decode(shifted[None])[0])
+
+
+def test_refusals(run: Run) -> None:
+    with pytest.raises(ValueError, match="numbered 0…2, given 3"):
+        plane(run, 0, 3)
+    with pytest.raises(ValueError, match="two different latents"):
+        plane(run, 1, 1)
+    with pytest.raises(ValueError, match="numbered 0…2, given -1"):
+        strips(run, describe(run, n=9), latents=[-1])

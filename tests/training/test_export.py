@@ -1,0 +1,53 @@
+"""Export: the hub's layout, and a model that comes back the same."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+import unweave as uw
+from unweave.data.micro import Micro
+from unweave.models.likelihoods import LearnedGaussian
+from unweave.models.networks.conv import Conv
+from unweave.training.experiment import Experiment, Plan
+from unweave.training.loop import train
+from unweave.training.run import Run
+
+TINY = Experiment(
+    Micro(),
+    network=Conv((4, 8), (4, 4), 16),
+    latents=3,
+    steps=3,
+    batch_size=8,
+    plan=Plan("cpu", 1),
+)
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"objective": uw.BetaVAEFull(2.0)}, {"likelihood": LearnedGaussian("sigmoid")}]
+)
+def test_a_model_comes_back_the_same(changes, tmp_path):
+    run = Run(train(replace(TINY, **changes), tmp_path / "run"))
+    target = uw.export(run, tmp_path / "out")
+    assert {path.name for path in target.iterdir()} == {"config.json", "model.safetensors", "README.md", "SHA256SUMS"}
+    model = uw.from_pretrained(target)
+    images = run.images(4)
+    assert torch.equal(model.encode(images).mean, run.encode(images).mean)
+    assert torch.equal(model.decode(torch.zeros(1, 3)), run.decode(torch.zeros(1, 3)))
+
+
+def test_it_can_be_read_without_the_list_of_checksums(tmp_path):
+    run = Run(train(TINY, tmp_path / "run"))
+    target = uw.export(run, tmp_path / "out")
+    (target / "SHA256SUMS").unlink()
+    assert torch.equal(uw.from_pretrained(target).log_noise or torch.zeros(1), torch.zeros(1))
+
+
+def test_bad_sources(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no config.json"):
+        uw.from_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"library_name": "other"}')
+    with pytest.raises(ValueError, match="not a model of this version"):
+        uw.from_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="is not empty"):
+        uw.export(Run(train(TINY, tmp_path / "run")), tmp_path)

@@ -1,0 +1,257 @@
+"""A fleet is its members: same numbers as alone, same bits with any partners, exact to resume."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from unweave.data.micro import Micro
+from unweave.data.world import Data
+from unweave.models import OBJECTIVES, Objective
+from unweave.models.networks import MLP, Conv, Network
+from unweave.models.objectives.beta_vae import VAE, BetaVAE, BetaVAEFull
+from unweave.models.objectives.factor_vae import FactorVAE
+from unweave.models.optimisers import AdaGrad, Adam
+from unweave.training.batches import batches
+from unweave.training.experiment import Experiment, Plan
+from unweave.training.fleet import Fleet, advance, new_fleet, template_of
+from unweave.training.fleet_batches import draw, source_of
+from unweave.training.fleet_members import arrange
+from unweave.training.fleet_portable import portable
+from unweave.training.fleet_run import train_fleet
+from unweave.training.loop import Interrupted, Manner, train
+from unweave.training.run import Run
+from unweave.training.step import Learner, new_learner, update
+
+DENSE = MLP((12,), (12,))
+CONV = Conv((4, 4), (4, 2), 8)
+
+
+def experiment(seed: int = 0, network: Network = DENSE, **changes: object) -> Experiment:
+    base = Experiment(
+        Micro(), network=network, steps=6, batch_size=5, latents=3, seed=seed, history_every=4, plan=Plan("cpu", 1)
+    )
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def objective_of(name: str) -> Objective:
+    return FactorVAE(width=9, depth=2) if name == "factor_vae" else OBJECTIVES[name]()
+
+
+def micro() -> Data:
+    return Micro().load()
+
+
+def sailed(experiments: Sequence[Experiment], n_steps: int, data: Data) -> Fleet:
+    """A fleet after some steps, with the last one's row of history."""
+    members = arrange(experiments)
+    fleet = new_fleet(members, portable(template_of(members, data.shape)), len(data), data.shape)
+    source = source_of(members, data)
+    draws = draw(source, torch.arange(n_steps))
+    for step in range(n_steps):
+        advance(fleet, source, {name: drawn[step] for name, drawn in draws.items()}, record=True)
+    return fleet
+
+
+def alone(given: Experiment, n_steps: int, data: Data) -> Learner:
+    learner = new_learner(given, data.shape, len(data))
+    for step, batch in enumerate(batches(given, data, 0, n_steps)):
+        update(learner, batch, step)
+    return learner
+
+
+def farthest(fleet: Fleet, given: int, learner: Learner) -> float:
+    """The largest difference between a member's weights and those of the model trained alone."""
+    stacked = fleet.members.given.index(given)
+    views = fleet.engine.layout.views(fleet.parameters[stacked : stacked + 1])
+    worst = 0.0
+    for name, parameter in learner.model.named_parameters():
+        own = views[name][0][tuple(slice(0, size) for size in parameter.shape)]
+        worst = max(worst, (own - parameter).abs().max().item())
+    return worst
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_every_objective_trains_in_a_fleet_as_alone(name: str) -> None:
+    data = micro()
+    given = [experiment(seed, objective=objective_of(name)) for seed in (4, 9)]
+    fleet = sailed(given, 3, data)
+    for place, member in enumerate(given):
+        assert farthest(fleet, place, alone(member, 3, data)) < 2e-6
+    # and training did something: three steps of Adam move a weight by up to 3 · 10⁻⁴
+    assert farthest(fleet, 0, alone(given[0], 0, data)) > 1e-4
+
+
+def test_convolutions_train_in_a_stack_as_alone() -> None:
+    data = micro()
+    given = [experiment(seed, CONV) for seed in (0, 1)]
+    fleet = sailed(given, 3, data)
+    for place, member in enumerate(given):
+        assert farthest(fleet, place, alone(member, 3, data)) < 2e-6
+
+
+def test_scalars_latents_objectives_and_seeds_may_differ() -> None:
+    data = micro()
+    given = [
+        experiment(0, objective=BetaVAE(1.0)),
+        experiment(1, objective=BetaVAE(16.0), optimiser=Adam(1e-2)),
+        experiment(2, objective=BetaVAE(4.0), latents=2),
+        experiment(3, objective=VAE(), latents=5),
+        experiment(3, objective=FactorVAE(width=9, depth=2, gamma=30.0, protocol="paper", learning_rate=1e-3)),
+        experiment(5, objective=OBJECTIVES["beta_tcvae"](), latents=2, warmup=4),
+    ]
+    fleet = sailed(given, 4, data)
+    for place, member in enumerate(given):
+        assert farthest(fleet, place, alone(member, 4, data)) < 5e-6, member.objective
+
+
+def test_latents_that_a_member_does_not_have_stay_silent() -> None:
+    fleet = sailed([experiment(0, latents=2, optimiser=Adam(1e-2)), experiment(1, latents=6)], 3, micro())
+    stacked = fleet.members.given.index(0)
+    views = fleet.engine.layout.views(fleet.parameters)
+    assert views["encoder.heads.mean.weight"][stacked, 2:].abs().max() == 0.0
+    assert views["encoder.heads.log_variance.bias"][stacked, 2:].abs().max() == 0.0
+
+
+@pytest.mark.parametrize("changes", [{"order": "epochs"}, {"holdout": 0.3}, {"optimiser": AdaGrad()}])
+def test_other_settings_hold_in_a_fleet(changes: dict[str, object]) -> None:
+    data = micro()
+    given = [experiment(seed, **changes) for seed in (0, 1)]
+    fleet = sailed(given, 3, data)
+    for place, member in enumerate(given):
+        assert (
+            farthest(fleet, place, alone(member, 3, data)) < 3e-5
+        )  # Adam turns a rounding error in a tiny gradient into a share of its step
+
+
+@pytest.mark.parametrize("network", [DENSE, CONV])
+def test_bits_do_not_depend_on_partners_slot_or_size(network: Network) -> None:
+    data, rows = micro(), []
+    for n in (1, 2, 7, 64):
+        partners = [experiment(seed + 100 * n, network, objective=BetaVAE(float(seed))) for seed in range(n - 1)]
+        place = n // 2
+        fleet = sailed([*partners[:place], experiment(3, network), *partners[place:]], 3, data)
+        stacked = fleet.members.given.index(place)
+        history = fleet.groups[0].row
+        assert history is not None
+        rows.append((fleet.parameters[stacked], history[stacked]))
+    for weights, history in rows[1:]:
+        assert torch.equal(weights, rows[0][0])
+        assert torch.equal(history, rows[0][1])
+
+
+@pytest.mark.parametrize("objective", [FactorVAE(width=9, depth=2), BetaVAEFull(), OBJECTIVES["dip_vae_ii"]()])
+def test_bits_do_not_depend_on_the_size_with_other_objectives(objective: object) -> None:
+    data = micro()
+    small, large = (sailed([experiment(s, objective=objective) for s in range(n)], 3, data) for n in (1, 9))
+    assert torch.equal(small.parameters[0], large.parameters[0])
+
+
+def test_a_model_that_diverges_is_frozen_and_the_others_do_not_notice(tmp_path: Path) -> None:
+    good, bad = experiment(0), experiment(1, optimiser=Adam(1e30))
+    paths = train_fleet([good, bad], tmp_path / "mixed")
+    (only,) = train_fleet([good], tmp_path / "one")
+    assert Run(paths[1]).state == "failed"
+    failure = Run(paths[1]).files.read_json("failure.json")
+    assert failure["step"] >= 1
+    assert failure["term"] in ("reconstruction", "kl")
+    assert Run(paths[1]).files.names("checkpoints/")
+    assert Run(paths[0]).files.read("model.safetensors") == Run(only).files.read("model.safetensors")
+    assert torch.equal(Run(paths[0]).history.values(), Run(only).history.values())
+
+
+def test_every_member_becomes_an_ordinary_run(tmp_path: Path) -> None:
+    given = [experiment(0, snapshots=(2, 6)), experiment(1, latents=2)]
+    paths = train_fleet(given, tmp_path / "fleet")
+    for member, path in zip(given, paths):
+        run, single = Run(path), Run(train(member, tmp_path / "alone" / str(member.seed)))
+        assert run.state == "done"
+        assert run.experiment == member.resolve()
+        assert run.history.columns == single.history.columns
+        assert run.history.steps == single.history.steps
+        assert torch.allclose(run.history.values(), single.history.values(), rtol=1e-4, atol=1e-5)
+        for name, weight in single.model.state_dict().items():
+            assert torch.allclose(run.model.state_dict()[name], weight, atol=2e-6)
+    assert list(Run(paths[0]).snapshots) == [2, 6]
+    assert not list((tmp_path / "fleet").glob("fleet-*"))
+
+
+def test_a_second_call_returns_at_once(tmp_path: Path) -> None:
+    given = [experiment(0), experiment(1)]
+    paths = train_fleet(given, tmp_path)
+    before = [(path / "model.safetensors").stat().st_mtime_ns for path in paths]
+    assert train_fleet(given, tmp_path) == paths
+    assert [(path / "model.safetensors").stat().st_mtime_ns for path in paths] == before
+
+
+@pytest.mark.parametrize("name", ["beta_vae", "factor_vae"])
+def test_resuming_is_exact(tmp_path: Path, name: str) -> None:
+    given = [experiment(seed, objective=objective_of(name)) for seed in (0, 1, 2)]
+    whole = train_fleet(given, tmp_path / "whole")
+    with pytest.raises(Interrupted, match="step 3"):
+        train_fleet(given, tmp_path / "parts", how=Manner(stop=_after(3)))
+    parts = train_fleet(given, tmp_path / "parts")
+    for path, other in zip(whole, parts):
+        assert Run(path).files.read("model.safetensors") == Run(other).files.read("model.safetensors")
+        assert torch.equal(Run(path).history.values(), Run(other).history.values())
+
+
+def test_a_fleet_killed_while_writing_results_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    given = [experiment(seed) for seed in (0, 1, 2)]
+    whole = train_fleet(given, tmp_path / "whole")
+    with pytest.raises(Interrupted):
+        train_fleet(given, tmp_path / "parts", how=Manner(stop=_after(4)))
+    # one member's result is there already, as after a kill in the middle of the end
+    member = tmp_path / "parts" / whole[0].name
+    for file in ("model.safetensors", "environment.json", "history.parquet"):
+        (member / file).write_bytes((whole[0] / file).read_bytes())
+    (member / "SHA256SUMS").write_text((whole[0] / "SHA256SUMS").read_text())
+    begun = []
+    parts = train_fleet(given, tmp_path / "parts", how=Manner(watchers=(lambda done, *_: begun.append(done),)))
+    assert min(begun) > 4
+    for path, other in zip(whole, parts):
+        assert Run(path).files.read("model.safetensors") == Run(other).files.read("model.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"batch_size": 6}, "batch_size"),
+        ({"network": MLP((13,), (12,))}, "network.encoder_widths"),
+        ({"network": CONV}, "network.name"),
+        ({"optimiser": Adam(beta1=0.5)}, "optimiser.beta1"),
+        ({"objective": BetaVAEFull()}, "objective.posterior"),
+        ({"steps": 7}, "number of updates"),
+        ({"holdout": 0.5}, "holdout"),
+    ],
+)
+def test_mixed_structures_are_named(changes: dict[str, object], field: str) -> None:
+    with pytest.raises(ValueError, match=f"agree in {field}"):
+        arrange([experiment(0), experiment(1, **changes)])
+
+
+def test_a_fleet_needs_a_member() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        arrange([])
+
+
+def test_small_groups_are_filled_up_with_doubles() -> None:
+    members = arrange([experiment(0), experiment(1, latents=2), experiment(2)], least=2)
+    assert members.given == (0, 2, 1, -1)
+    assert members.groups == (slice(0, 2), slice(2, 4))
+    # products of matrices are computed in equal portions on a GPU
+    assert len(arrange([experiment(0, objective=FactorVAE())] * 17, least=16).experiments) == 32
+    assert len(arrange([experiment(0)] * 17, least=16).experiments) == 17
+
+
+def _after(steps: int) -> Callable[[], bool]:
+    """Stops before this step; the loop asks once a step."""
+    asked = [0]
+
+    def stop() -> bool:
+        asked[0] += 1
+        return asked[0] > steps
+
+    return stop

@@ -1,0 +1,230 @@
+"""Which engine a fleet gets, what happens where memory or a compiler fails, and what the user is told."""
+
+import io
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from unweave.data.micro import Micro
+from unweave.data.synthetic import SynthNonLin
+from unweave.models.likelihoods import Gaussian, LearnedGaussian
+from unweave.models.networks import MLP, Conv, Linear
+from unweave.models.objectives.beta_vae import BetaVAE, BetaVAEFull
+from unweave.models.objectives.factor_vae import FactorVAE
+from unweave.runs.folder import RunFolder
+from unweave.training import fleet_engine
+from unweave.training.experiment import Experiment, Plan
+from unweave.training.fleet import Engine, Fleet, advance, new_fleet, template_of
+from unweave.training.fleet_batches import draw, source_of
+from unweave.training.fleet_bench import floor_of, pace
+from unweave.training.fleet_dense import dense_stack
+from unweave.training.fleet_engine import choose_engine, models_that_fit
+from unweave.training.fleet_members import arrange
+from unweave.training.fleet_portable import portable
+from unweave.training.fleet_progress import fleet_progress, words
+from unweave.training.fleet_run import train_fleet
+from unweave.training.fleet_stepper import Stepper
+from unweave.training.loop import Manner, _train_as_fleet, train
+from unweave.training.run import Run
+
+BASE = Experiment(
+    SynthNonLin(n_points=200),
+    network=MLP((8,), (8,)),
+    likelihood=Gaussian(),
+    steps=6,
+    batch_size=5,
+    latents=3,
+    history_every=2,
+    plan=Plan("cpu", 1),
+)
+
+
+def seeds(n: int, base: Experiment = BASE) -> list[Experiment]:
+    return [replace(base, seed=seed) for seed in range(n)]
+
+
+def sailed(given: list[Experiment], engine: Engine, n_steps: int = 3) -> Fleet:
+    data, members = given[0].world.load(), arrange(given)
+    fleet, source = new_fleet(members, engine, len(data), data.shape), source_of(members, data)
+    draws = draw(source, torch.arange(n_steps))
+    for step in range(n_steps):
+        advance(fleet, source, {name: drawn[step] for name, drawn in draws.items()}, record=True)
+    return fleet
+
+
+@pytest.mark.parametrize("objective", [BetaVAE(), FactorVAE(width=9, depth=2)])
+def test_stacked_dense_layers_are_the_mapped_ones(objective: object) -> None:
+    given = seeds(3, replace(BASE, objective=objective))
+    template = template_of(arrange(given), (6,))
+    stacked = dense_stack(template)
+    assert stacked is not None
+    own, mapped = sailed(given, stacked), sailed(given, portable(template))
+    assert (own.parameters - mapped.parameters).abs().max() < 2e-6
+    assert own.groups[0].row is not None
+    assert torch.allclose(own.groups[0].row, mapped.groups[0].row, rtol=1e-4, atol=1e-6)
+
+
+def test_bits_in_the_dense_stack_do_not_depend_on_its_size() -> None:
+    template = template_of(arrange(seeds(2)), (6,))
+    rows = [sailed(seeds(n), dense_stack(template) or portable(template)).parameters[0] for n in (1, 2, 7, 64)]
+    assert all(torch.equal(row, rows[0]) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("changes", "stacked"),
+    [
+        ({}, True),
+        ({"network": Linear()}, True),
+        ({"objective": BetaVAEFull()}, False),
+        ({"likelihood": LearnedGaussian()}, False),
+        ({"world": Micro(), "network": Conv((4, 4), (4, 4), 8)}, False),
+    ],
+)
+def test_dense_networks_are_stacked_on_a_cpu(changes: dict[str, object], stacked: bool) -> None:
+    given = replace(BASE, **changes)  # type: ignore[arg-type]
+    engine = choose_engine(arrange([given]), given.world.load(), pytest.fail)
+    assert engine.name == ("stacked" if stacked else "portable")
+
+
+def _on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Experiment:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    return replace(BASE, world=Micro(), network=Conv((16, 16), (4, 4), 8), plan=Plan("cuda", 1, "bf16"))
+
+
+def test_without_triton_the_portable_engine_is_taken_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    given, said = _on_a_gpu(monkeypatch), []
+    monkeypatch.setitem(sys.modules, "unweave.models.kernels.conv_stack", None)
+    assert choose_engine(arrange([given]), Micro().load(), said.append).name == "portable"
+    (line,) = said
+    assert line.startswith("training without GPU kernels (ModuleNotFoundError")
+
+
+def test_kernels_that_do_not_compile_are_left_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton")
+    given, said = _on_a_gpu(monkeypatch), []
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("PassManager::run failed\nwith a very long story")
+
+    monkeypatch.setattr(fleet_engine, "_try", fail)
+    assert choose_engine(arrange([given]), Micro().load(), said.append).name == "portable"
+    assert said == ["training without GPU kernels (RuntimeError: PassManager::run failed)"]
+
+
+def test_structures_without_kernels_are_said_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton")
+    given, said = replace(_on_a_gpu(monkeypatch), network=Conv((8, 8), (4, 4), 8)), []
+    assert choose_engine(arrange([given]), Micro().load(), said.append).name == "portable"
+    assert "inner channels of 16, 32, 64 or 128" in said[0]
+
+
+def test_a_fleet_without_memory_halves_itself_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = train_fleet(seeds(5), tmp_path / "whole")
+    plain, sizes = Stepper.__call__, []
+
+    def step(self: Stepper, number: int, *, record: bool) -> None:
+        if number == 2:
+            sizes.append(len(self.fleet.parameters))
+            if len(self.fleet.parameters) > 3:
+                raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        plain(self, number, record=record)
+
+    monkeypatch.setattr(Stepper, "__call__", step)
+    parts = train_fleet(seeds(5), tmp_path / "parts")
+    assert sizes == [5, 2, 3]
+    assert "5 models do not fit in GPU memory; going on with 2 at a time" in capsys.readouterr().err
+    for path, other in zip(whole, parts):
+        assert Run(path).files.read("model.safetensors") == Run(other).files.read("model.safetensors")
+
+
+def test_one_model_without_memory_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def step(self: Stepper, number: int, *, record: bool) -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Stepper, "__call__", step)
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        train_fleet(seeds(1), tmp_path)
+
+
+def test_fleets_are_cut_to_free_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("unweave.training.fleet_run.models_that_fit", lambda *_: 4)
+    paths = train_fleet(seeds(6), tmp_path)
+    assert "6 models in 2 fleets of up to 3: 4 fit" in capsys.readouterr().err
+    assert all(Run(path).state == "done" for path in paths)
+
+
+def test_larger_models_fit_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_engine, "_free_memory", lambda device: 10**9)
+    small, large = (models_that_fit(replace(BASE, network=MLP((n,), (n,))), (6,)) for n in (8, 800))
+    assert small > large > 1
+    assert models_that_fit(replace(BASE, objective=FactorVAE()), (6,)) < small
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        (Plan("cpu", 1, "fp16"), "plan.precision must be auto, bf16, tf32, fp32, not 'fp16'"),
+        (Plan("cpu", 1, "bf16"), "needs a GPU"),
+    ],
+)
+def test_precisions_are_checked(plan: Plan, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plan.resolve()
+
+
+def test_precision_is_part_of_a_runs_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Plan("cpu", 1).resolve().precision == "fp32"
+    assert replace(BASE, plan=Plan("cpu", 1)).resolve().id == replace(BASE, plan=Plan("cpu", 1, "fp32")).resolve().id
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert Plan("cuda", 1).resolve().precision in ("bf16", "tf32")
+    ids = {replace(BASE, plan=Plan("cuda", 1, precision)).resolve().id for precision in ("bf16", "tf32", "fp32")}
+    assert len(ids) == 3
+
+
+def test_a_model_alone_may_be_a_fleet_of_one(tmp_path: Path) -> None:
+    given = BASE.resolve()
+    path = _train_as_fleet(RunFolder(tmp_path / "fleet"), given, None, Manner())
+    assert path == tmp_path / "fleet"
+    single = Run(train(given, tmp_path / "single"))
+    for name, weight in single.model.state_dict().items():
+        assert torch.allclose(Run(path).model.state_dict()[name], weight, atol=2e-6)
+
+
+def test_one_line_tells_models_a_day() -> None:
+    # 50 models, 20 steps a second each: 50 · 20 · 86,400 / 3,000 models of 3,000 steps a day
+    line = words(600, 3000, 20.0, 50, 81.25)
+    assert "50 models: step 600 of 3,000" in line
+    assert "28,800.0 models a day · 2 min left · mean loss 81.25" in line
+
+
+def test_progress_is_repeated_where_there_is_no_terminal() -> None:
+    out, terms = io.StringIO(), {"loss": torch.tensor(2.0), "models": torch.tensor(7)}
+    with fleet_progress(out) as watch:
+        for done in (1, 5, 10):
+            watch(done, 10, terms, True)
+    assert out.getvalue().count("\n") == 1
+    assert "7 models: step 10 of 10" in out.getvalue()
+
+
+def test_the_pace_of_every_way_is_measured() -> None:
+    base = replace(BASE, steps=1_000_000).resolve()
+    found, floor = pace(base, base.world.load(), models=4, ways=("eager", "alone", "fleet"), rounds=1, seconds=0.01)
+    assert [(one.way, one.models) for one in found] == [("eager", 1), ("alone", 1), ("fleet", 4)]
+    for one in found:
+        assert one.fastest <= one.microseconds <= one.slowest
+        assert one.models_a_day == pytest.approx(86400e6 / 300_000 / one.microseconds)
+        assert one.share_of_floor == pytest.approx(floor / one.microseconds)
+
+
+def test_the_floor_counts_the_bytes_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unweave.training.fleet_bench.copy_rate", lambda device: 1.0)
+    # layers of 8, 3, 3, 8 and 6 outputs for 5 examples, 7 passes of 4 bytes; weights and biases, 7 numbers of 4 bytes
+    n_parameters = (6 * 8 + 8) + 2 * (8 * 3 + 3) + (3 * 8 + 8) + (8 * 6 + 6)
+    assert floor_of(BASE.resolve(), BASE.world.load()) == 28 * 5 * (8 + 3 + 3 + 8 + 6) + 28 * n_parameters

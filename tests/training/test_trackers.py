@@ -1,0 +1,86 @@
+"""Trackers are told what the history keeps. MLflow and W&B are stood in for by modules that record their calls."""
+
+import contextlib
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import unweave as uw
+from unweave.data.micro import Micro
+from unweave.training.loop import Manner, train
+from unweave.training.run import Run
+from unweave.training.trackers import TRACKERS
+
+TINY = uw.Experiment(
+    Micro(), network=uw.MLP((4,), (4,)), latents=2, steps=5, batch_size=4, history_every=2, plan=uw.Plan("cpu", 1)
+)
+
+
+def stand_in_mlflow(calls: list[Any]) -> types.ModuleType:
+    module = types.ModuleType("mlflow")
+
+    @contextlib.contextmanager
+    def start_run(run_name: str) -> Iterator[None]:
+        calls.append(("start", run_name))
+        yield
+        calls.append(("end",))
+
+    module.start_run = start_run  # type: ignore[attr-defined]
+    module.log_params = lambda given: calls.append(("params", given))  # type: ignore[attr-defined]
+    module.log_metrics = lambda given, step: calls.append(("metrics", step, given))  # type: ignore[attr-defined]
+    return module
+
+
+def stand_in_wandb(calls: list[Any]) -> types.ModuleType:
+    class Logged:
+        def log(self, given: dict[str, float], step: int) -> None:
+            calls.append(("metrics", step, given))
+
+        def finish(self) -> None:
+            calls.append(("end",))
+
+    def init(*, project: str, name: str, dir: str, mode: str, config: dict[str, Any]) -> Logged:
+        assert mode == "offline"
+        assert Path(dir).is_dir()
+        calls.extend([("start", name), ("params", config)])
+        return Logged()
+
+    module = types.ModuleType("wandb")
+    module.init = init  # type: ignore[attr-defined]
+    return module
+
+
+@pytest.mark.parametrize(("name", "stand_in"), [("mlflow", stand_in_mlflow), ("wandb", stand_in_wandb)])
+def test_a_tracker_is_told_the_config_and_every_kept_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, stand_in: Any
+) -> None:
+    calls: list[Any] = []
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.setitem(sys.modules, name, stand_in(calls))
+    with TRACKERS[name](tmp_path / "run", TINY.resolve()) as watch:
+        train(TINY, tmp_path / "run", how=Manner((watch,)))
+    assert calls[0] == ("start", "run")
+    assert calls[1][1]["objective.name"] == "beta_vae"
+    assert calls[-1] == ("end",)
+    history = Run(tmp_path / "run").history
+    told = [call for call in calls if call[0] == "metrics"]
+    assert [call[1] for call in told] == history.steps == [0, 2, 4]
+    assert [call[2]["loss"] for call in told] == pytest.approx(history.column("loss").tolist())
+
+
+@pytest.mark.parametrize(("name", "extra"), [("mlflow", "mlflow"), ("wandb", "wandb")])
+def test_a_tracker_that_is_missing_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=rf"unweave\[{extra}\]"), TRACKERS[name](tmp_path, TINY):
+        pass
+
+
+def test_trackers_are_not_imported_unless_asked_for() -> None:
+    assert "mlflow" not in sys.modules
+    assert "wandb" not in sys.modules
