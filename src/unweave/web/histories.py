@@ -8,8 +8,8 @@ import safetensors
 from unweave.runs.folder import RunFolder
 from unweave.training.history import History, read_history, restored
 from unweave.training.step import LATENT_STATISTICS
-from unweave.web.answers import HistoryAnswer
 from unweave.web.numbers import number, numbers, thinned
+from unweave.web.schema import HistoryAnswer
 
 MOST_ROWS, MOST_SPARKS = 400, 40
 
