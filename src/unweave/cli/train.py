@@ -108,7 +108,9 @@ def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
         return train_experiment(resolved, folder, data=data, how=how)
 
 
-def train_all(experiments: list[Experiment], given: dict[str, Any]) -> list[Path]:
+def train_all(
+    experiments: list[Experiment], given: dict[str, Any], folders: Sequence[Path] | None = None
+) -> list[Path]:
     """Train many models together, in one fleet on a GPU and side by side on a CPU."""
     from unweave.training.fleet_progress import fleet_progress
     from unweave.training.fleet_run import train_fleet
@@ -117,7 +119,7 @@ def train_all(experiments: list[Experiment], given: dict[str, Any]) -> list[Path
         data = _loaded(experiments[0].resolve(), given["quiet"])
         watchers = () if given["quiet"] else (stack.enter_context(fleet_progress()),)
         how = Manner(watchers, given["save_every"], stack.enter_context(stopping()))
-        return train_fleet(experiments, given["folder"] or "runs", data=data, how=how)
+        return train_fleet(experiments, given["folder"] or "runs", data=data, how=how, folders=folders)
 
 
 def _loaded(experiment: Experiment, quiet: bool) -> Data:

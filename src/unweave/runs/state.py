@@ -52,9 +52,11 @@ def state_of(
         return State("damaged", reason=str(error) or type(error).__name__)
 
 
-def saved_step(folder: RunFolder) -> int:
-    """The newest checkpoint's step; 0 before the first."""
-    return max(steps(folder, "checkpoints/"), default=0)
+def saved_step(folder: RunFolder, homes: Mapping[str, RunFolder] | None = None) -> int:
+    """The newest checkpoint's step, of the run or of the fleet that trains it; 0 before the first."""
+    home = home_of(folder, homes)
+    places = [folder] if home is None else [folder, home]
+    return max((step for place in places for step in steps(place, "checkpoints/")), default=0)
 
 
 def steps(folder: RunFolder, prefix: Literal["checkpoints/", "snapshots/"]) -> dict[int, str]:
@@ -84,8 +86,7 @@ def _trained(folder: RunFolder, thorough: bool) -> State | None:
 
 
 def _unfinished(folder: RunFolder, locks: Mapping[int, int] | None, homes: Mapping[str, RunFolder] | None) -> State:
-    home, failure = home_of(folder, homes), failure_of(folder)
-    step = max(saved_step(folder), saved_step(home) if home is not None else 0)
+    home, failure, step = home_of(folder, homes), failure_of(folder), saved_step(folder, homes)
     alone, together = is_locked(folder.path, locks), home is not None and is_locked(home.path, locks)
     if alone or (together and failure is None):
         return State("training", step)
