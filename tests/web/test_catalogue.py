@@ -12,7 +12,7 @@ import pytest
 from unweave.runs.folder import RunFolder
 from unweave.studies.store import Store
 from unweave.web.catalogue import Catalogue, Changes, read_row
-from unweave.web.columns import pack, packed
+from unweave.web.columns import to_json, to_table
 from unweave.web.store import ReadOnlyStore
 
 
@@ -92,7 +92,7 @@ def test_damaged_folders_are_rows_too(store: Path) -> None:
 
 def test_the_watching_thread_sees_new_runs_and_ends(store: Path) -> None:
     catalogue = Catalogue(ReadOnlyStore(store))
-    catalogue.start(packed)
+    catalogue.start(to_json)
     try:
         _until(lambda: catalogue.complete)
         shutil.copytree(store / "one", store / "three")
@@ -115,14 +115,14 @@ def test_columns_hold_what_rows_held() -> None:
         "a": {"id": "a", "state": "done", "x": 1, "same": 3, "word": "p", "flag": True},
         "b": {"id": "b", "state": "failed", "x": None, "same": 3, "word": None, "flag": False},
     }
-    table = pack(Changes(7, True, rows, [], 2, True))
+    table = to_table(Changes(7, True, rows, [], 2, True))
     assert table.shared == {"same": 3}
     found = {column.name: column for column in table.columns}
     assert found["x"].values == [1, None]
     assert (found["word"].words, found["word"].values) == (["p"], [0, -1])
     assert [found["flag"].words[place] for place in found["flag"].values] == ["yes", "no"]
     assert table.columns[0].name == "id"
-    part = pack(Changes(8, False, rows, ["c"], 2, True))
+    part = to_table(Changes(8, False, rows, ["c"], 2, True))
     assert part.shared == {}
     assert part.gone == ["c"]
 
@@ -141,7 +141,7 @@ def test_twenty_thousand_runs_travel_light() -> None:
         for n in range(20_000)
     }
     began = time.process_time()
-    content = packed(Changes(1, True, rows, [], len(rows), True))
+    content = to_json(Changes(1, True, rows, [], len(rows), True))
     assert time.process_time() - began < 5.0  # typically 0.5; checked shapes and a shared machine make it slower
     assert len(content) < 6 * 2**20
     assert len(json.loads(content)["columns"]) == 4 + 12

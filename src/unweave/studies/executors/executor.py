@@ -1,4 +1,4 @@
-"""Executors bring packs to workers: in this process, in others, on a cluster. What a worker does is ``perform``."""
+"""Executors bring packs to workers: in this process, in others, on a cluster. What a worker does is ``train_and_measure``."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
