@@ -11,6 +11,7 @@ import pytest
 
 from unweave.runs.folder import RunFolder
 from unweave.studies.store import Store
+from unweave.web import catalogue as catalogue_module
 from unweave.web.catalogue import Catalogue, Changes, read_row
 from unweave.web.columns import to_json, to_table
 from unweave.web.store import ReadOnlyStore
@@ -101,6 +102,78 @@ def test_the_watching_thread_sees_new_runs_and_ends(store: Path) -> None:
         catalogue.stop()
     assert catalogue._thread is not None
     assert not catalogue._thread.is_alive()
+
+
+BAD = {
+    "deep": {"config.json": "[" * 100_000},
+    "deeper": {"config.json": '{"a":' * 3000 + "1" + "}" * 3000},
+    "half": {"config.json": '{"seed": "\\ud800", "\\udfff": 1}'},
+    "huge": {"config.json": '{"seed": ' + "9" * 5000 + "}"},
+    "scored": {"config.json": "{}", "scores.json": '{"mean": {"scores": [1]}}'},
+}
+LISTED = {"square": "checkpoints/step-².safetensors", "long": f"checkpoints/step-{'9' * 5000}.safetensors"}
+
+
+def test_bad_folders_are_rows_with_a_reason_and_later_runs_appear(store: Path) -> None:
+    for name, content in BAD.items():
+        for file, text in content.items():
+            RunFolder(store / name).write(file, text)
+    for name, line in (LISTED | {"leads out": "measures/../../one/scores.json"}).items():
+        (store / name).mkdir()
+        (store / name / "config.json").write_text("{}")
+        (store / name / "SHA256SUMS").write_text(f"{'0' * 64}  {line}\n")
+    catalogue = Catalogue(ReadOnlyStore(store))
+    catalogue.start(to_json)
+    try:
+        _until(lambda: catalogue.complete)
+        shutil.copytree(store / "one", store / "later")
+        _until(lambda: "later" in catalogue.rows())
+        rows = catalogue.rows()
+    finally:
+        catalogue.stop()
+    for name in (*BAD, "long", "leads out"):
+        assert rows[name]["state"] == "damaged", name
+        assert rows[name]["failure"]
+    assert (rows["square"]["state"], rows["square"]["step"]) == ("unfinished", None)
+    assert json.loads(to_json(catalogue.since(0)))["n_rows"] == len(rows)
+
+
+def test_one_folder_that_cannot_be_looked_at_at_all_is_a_row(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = catalogue_module.read_row
+    monkeypatch.setattr(
+        catalogue_module, "read_row", lambda path, *rest: 1 / (path.name != "two") and real(path, *rest)
+    )
+    catalogue = Catalogue(ReadOnlyStore(store))
+    catalogue.refresh()
+    assert catalogue.rows()["two"] == {"id": "two", "state": "damaged", "failure": "division by zero"}
+    assert catalogue.rows()["one"]["state"] == "done"
+    version = catalogue.version
+    catalogue.refresh()
+    assert catalogue.version == version
+
+
+def test_the_table_checks_what_it_reads(store: Path) -> None:
+    (store / "one" / "scores.json").write_text('{"mean": {"scores": {"mig": {"value": 1.0}}}}')
+    row = read_row(store / "one")
+    assert row is not None
+    assert row["state"] == "damaged"
+    assert "scores.json is damaged" in row["failure"]
+    assert "scores.mean.mig" not in row
+
+
+def test_a_member_is_as_far_as_its_fleet(store: Path) -> None:
+    home = RunFolder(store / "fleet-0123456789ab")
+    home.write_json("fleet.json", ["unfinished"])
+    catalogue = Catalogue(ReadOnlyStore(store))
+    catalogue.refresh()
+    assert catalogue.rows()["unfinished"]["step"] is None
+    RunFolder(store / "unfinished").write_json("member.json", {"fleet": home.path.name, "place": 0})
+    home.write("checkpoints/step-000000030.safetensors", b"state")
+    with home.locked():
+        catalogue.refresh()
+        row = catalogue.rows()["unfinished"]
+        assert (row["state"], row["step"]) == ("running", 30)
+    assert "fleet-0123456789ab" not in catalogue.rows()
 
 
 def _until(true, seconds: float = 20.0) -> None:
