@@ -201,7 +201,7 @@ def test_a_full_disk_leaves_the_checkpoint_before_it(data, tmp_path, monkeypatch
     def full(path):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("unweave.data.files.sync", full)
+    monkeypatch.setattr("unweave.files.sync", full)
     with pytest.raises(OSError, match="No space left"):
         train(TINY, run.path, data=data, how=RunOptions(save_every=0.0))
     monkeypatch.undo()

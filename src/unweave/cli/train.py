@@ -98,14 +98,16 @@ def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
         return train_experiment(resolved, folder, data=data, how=how)
 
 
-def train_all(experiments: list[Experiment], given: dict[str, Any]) -> list[Path]:
+def train_all(
+    experiments: list[Experiment], given: dict[str, Any], folders: Sequence[Path] | None = None
+) -> list[Path]:
     """Train many models together, in one fleet on a GPU and side by side on a CPU."""
     from unweave.training.many import train_many
 
     resolved = experiments[0].resolve()
     data = _loaded(resolved, given["quiet"])
     with running(f"{len(experiments)} models on {resolved.world.name}", given) as how:
-        return train_many(experiments, given["folder"] or "runs", data=data, how=how)
+        return train_many(experiments, given["folder"] or "runs", data=data, how=how, folders=folders)
 
 
 @contextlib.contextmanager

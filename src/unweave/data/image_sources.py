@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from unweave.data.files import digest, open_npz, reading
+from unweave.data.files import open_npz, reading
 from unweave.data.mnist import read_idx
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")

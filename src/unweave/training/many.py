@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from unweave.data.world import Data
+from unweave.runs.fleets import LIST, MEMBER, fleets_in, home_of, members_of
 from unweave.runs.folder import RunFolder
 from unweave.training.experiment import Experiment, experiment_from, experiment_to, usable_cores
 from unweave.training.fleet.choice import models_that_fit, side_by_side
@@ -62,10 +63,10 @@ def train_many(
 
 def resume_fleet(run: RunFolder, data: Data | None, how: RunOptions) -> bool:
     """Go on with the fleet that a run is a member of; whether there is one."""
-    home = fleet_of(run)
+    home = home_of(run)
     if home is None:
         return False
-    folders = [home.path.parent / name for name in home.read_json("fleet.json")]
+    folders = members_of(home)
     experiments = [experiment_from(RunFolder(folder).read_json("config.json")) for folder in folders]
     train_many(experiments, home.path.parent, data=data, how=how, folders=folders)
     return True
@@ -73,16 +74,8 @@ def resume_fleet(run: RunFolder, data: Data | None, how: RunOptions) -> bool:
 
 def home_and_place(run: RunFolder) -> tuple[RunFolder, int]:
     """The folder with the checkpoints that a run is in, and its place in them: its own, or its fleet's."""
-    home = fleet_of(run)
-    return (run, 0) if home is None else (home, home.read_json("fleet.json").index(run.path.name))
-
-
-def fleet_of(run: RunFolder) -> RunFolder | None:
-    """The home of the fleet that trains a run, if one does."""
-    if run.has("member.json"):
-        home = RunFolder(run.path.parent / run.read_json("member.json")["fleet"])
-        return home if home.has("fleet.json") else None
-    return None
+    home = home_of(run)
+    return (run, 0) if home is None else (home, members_of(home).index(run.path))
 
 
 def _parts(todo: list[Pair], size: int | None, data: Data) -> list[list[Pair]]:
@@ -113,13 +106,9 @@ def _in_processes(pairs: Sequence[Pair], data: Data, how: RunOptions) -> None:
 def _begun(pairs: Sequence[Pair], root: Path) -> list[list[Pair]]:
     """Fleets that were interrupted, with all their members: also those whose results were written before the end."""
     known = {folder.path.name: (experiment, folder) for experiment, folder in pairs}
-    found = []
-    for path in sorted(root.glob("fleet-*")):
-        home = RunFolder(path)
-        names = home.read_json("fleet.json") if home.has("fleet.json") else ["unknown"]
-        if all(name in known for name in names):
-            found.append([known[name] for name in names])
-    return found
+    homes = [home for home in fleets_in(root) if home.has(LIST)]
+    listed = [[path.name for path in members_of(home)] for home in homes]
+    return [[known[name] for name in names] for names in listed if all(name in known for name in names)]
 
 
 def _together(pairs: Sequence[Pair], data: Data, how: RunOptions) -> None:
@@ -151,15 +140,15 @@ def _home(pairs: Sequence[Pair]) -> RunFolder:
 
 def _train(pairs: Sequence[Pair], home: RunFolder, data: Data, how: RunOptions) -> None:
     experiments, folders = [e for e, _ in pairs], [folder for _, folder in pairs]
-    home.write_json("fleet.json", [folder.path.name for folder in folders])
+    home.write_json(LIST, [folder.path.name for folder in folders])
     for place, (experiment, folder) in enumerate(pairs):
         claim(folder, experiment)
         if not ended(folder):
-            folder.write_json("member.json", {"fleet": home.path.name, "place": place})
+            folder.write_json(MEMBER, {"fleet": home.path.name, "place": place})
     torch.set_num_threads(experiments[0].plan.threads)
     engine = FleetEngine(experiments, data, say)
     for failure in drive(engine, folders, home, data.shape, how):
         if failure:
             say(failure)
     for folder in folders:
-        folder.remove(*folder.names("member.json"))
+        folder.remove(*folder.names(MEMBER))

@@ -6,19 +6,21 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from unweave.data.files import digest, write_text
-from unweave.runs.folder import RunFolder
+from unweave.files import digest, write_text
+from unweave.runs.folder import DamagedFile, RunFolder
+from unweave.runs.sums import SUMS
 from unweave.training.experiment import Experiment, experiment_to
 from unweave.training.results import environment
 
-TRAINED = ("model.safetensors", "history.", "snapshots/")
-"""What training writes: when one of these is damaged, the run is trained again, to the same bits."""
 
-
-def examine(folder: RunFolder) -> dict[str, str]:
+def damaged_files(folder: RunFolder) -> dict[str, str]:
     """Every damaged file of a run: its name, and whether it is missing or edited."""
+    try:
+        sums = folder.sums()
+    except DamagedFile:
+        return {SUMS: "edited"}
     problems = {}
-    for name, expected in folder.sums().items():
+    for name, expected in sums.items():
         path = folder.path / name
         if not path.is_file():
             problems[name] = "missing"
@@ -29,17 +31,20 @@ def examine(folder: RunFolder) -> dict[str, str]:
 
 def repair(folder: RunFolder, experiment: Experiment, problems: dict[str, str]) -> None:
     """Take what is damaged away, and write again what is known; the rest is for training and measuring."""
-    damaged = set(problems)
-    if any(name.startswith(TRAINED) for name in damaged):
-        damaged.add("model.safetensors")
-    folder.remove(*sorted(damaged))
-    if "config.json" in damaged:
+    damaged = set(problems) - {SUMS}
+    if SUMS in problems:
+        folder.mend_list()
+    whole = set(folder.names()) - damaged
+    if not _has_all_of_training(whole, experiment):
+        damaged.add("model.safetensors")  # trained again, to the same bits
+    folder.remove(*sorted(damaged & set(folder.names())))
+    if "config.json" not in whole:
         folder.write_json("config.json", experiment_to(experiment))
-    if "environment.json" in damaged:
+    if "environment.json" not in whole:
         folder.write_json("environment.json", environment() | {"note": "written again: the first one was damaged"})
 
 
-class Memory:
+class CheckedFolders:
     """Which folders were found whole, by the sizes and times of their files, so that bytes are read once only."""
 
     def __init__(self, home: Path) -> None:
@@ -53,31 +58,38 @@ class Memory:
         """Damaged folders by id, with what is wrong; whole ones are remembered."""
         found, before = {}, dict(self.known)
         for folder in folders:
-            look = _look(folder)
-            if not look or self.known.get(folder.path.name) == look:
+            signature = _signature(folder)
+            if not signature or self.known.get(folder.path.name) == signature:
                 continue
-            if problems := examine(folder):
+            if problems := damaged_files(folder):
                 found[folder.path.name] = problems
             else:
-                self.known[folder.path.name] = look
+                self.known[folder.path.name] = signature
         if self.known != before:
             write_text(self.file, json.dumps(self.known))
         return found
 
 
-def _look(folder: RunFolder) -> str:
+def _has_all_of_training(whole: set[str], experiment: Experiment) -> bool:
+    snapshots = {f"snapshots/step-{step:09d}.safetensors" for step in experiment.snapshots}
+    return snapshots <= whole and any(name.startswith("history.") for name in whole)
+
+
+def _signature(folder: RunFolder) -> str:
     """A hash of sizes and times; empty where nothing is listed."""
     try:
-        listed = (folder.path / "SHA256SUMS").read_text(encoding="utf-8")
+        listed = (folder.path / SUMS).read_bytes()
+        names = folder.names()
     except FileNotFoundError:
         return ""
-    looks = [listed]
-    for line in listed.splitlines():
-        name = line.partition("  ")[2]
+    except DamagedFile:
+        return "damaged"
+    parts = [hashlib.sha256(listed).hexdigest()]
+    for name in names:
         try:
             found = os.stat(folder.path / name)
         except OSError:
-            looks.append(f"{name} missing")
+            parts.append(f"{name} missing")
             continue
-        looks.append(f"{name} {found.st_size} {found.st_mtime_ns}")
-    return hashlib.sha256("\n".join(looks).encode()).hexdigest()[:16] if listed else ""
+        parts.append(f"{name} {found.st_size} {found.st_mtime_ns}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16] if names else ""

@@ -7,8 +7,8 @@ from unweave.training.checkpoint import history_so_far
 from unweave.training.engine import LATENT_STATISTICS
 from unweave.training.history import History, read_history
 from unweave.training.many import home_and_place
-from unweave.web.answers import HistoryAnswer
 from unweave.web.numbers import number, numbers, thinned
+from unweave.web.schema import HistoryAnswer
 
 MOST_ROWS, MOST_SPARKS = 400, 40
 

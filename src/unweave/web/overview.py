@@ -4,25 +4,23 @@ from pathlib import Path
 from typing import Any
 
 from unweave.runs.folder import RunFolder
-from unweave.studies.failures import reason_of
+from unweave.runs.row import read_object
+from unweave.runs.state import State, failure_of, state_of
 from unweave.training.run import Run
-from unweave.web.answers import Factor, RunAnswer
-from unweave.web.catalogue import read_row
-from unweave.web.shelf import is_locked, locked_files
+from unweave.web.schema import Factor, RunAnswer
 
 
 def run_answer(path: Path, run_id: str) -> RunAnswer:
     """Everything that is known of a run before its model is opened."""
-    row = read_row(path, is_locked(path, locked_files()))
     run = Run(path)
-    experiment, state = run.experiment, "unfinished" if row is None else str(row["state"])
+    experiment, state = run.experiment, state_of(run.files)
     card = experiment.world.card()
-    step = experiment.n_updates if state == "done" else (row or {}).get("step") or 0
+    step = experiment.n_updates if state.word == "done" else state.step
     return RunAnswer(
         id=run_id,
         title=f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}",
-        state=state,
-        message=_message(run.files, state, step, experiment.n_updates),
+        state=state.column,
+        message=_message(run.files, state, experiment.n_updates),
         world=card.title,
         objective=experiment.objective.name,
         latents=experiment.latents,
@@ -39,27 +37,23 @@ def run_answer(path: Path, run_id: str) -> RunAnswer:
     )
 
 
-def _message(files: RunFolder, state: str, step: int, steps: int) -> str | None:
-    if state == "done":
+def _message(files: RunFolder, state: State, steps: int) -> str | None:
+    if state.word == "done":
         return None
-    if state == "failed":
-        failure = _json(files, "failure.json")
-        advice = "" if "reason" in failure else " Try a smaller learning rate."
-        return f"Training failed: {reason_of(failure)}.{advice}"
-    saved = f"step {step:,} of {steps:,} is saved" if step else "nothing is saved yet"
-    if state == "running":
+    if state.word == "damaged":
+        return f"This run is damaged: {state.reason}."
+    if state.word == "failed":
+        advice = "" if "reason" in (failure_of(files) or {}) else " Try a smaller learning rate."
+        return f"Training failed: {state.reason}.{advice}"
+    saved = f"step {state.step:,} of {steps:,} is saved" if state.step else "nothing is saved yet"
+    if state.word == "training":
         return f"Still training: {saved}. This page follows it by itself."
     return f"Interrupted: {saved}. Go on with: unweave resume {files.path.name}"
 
 
 def _environment(files: RunFolder) -> dict[str, Any]:
-    found = _json(files, "environment.json")
-    return {name: value for name, value in found.items() if isinstance(value, str | int | float | list | None)}
-
-
-def _json(files: RunFolder, name: str) -> dict[str, Any]:
     try:
-        found = files.read_json(name)
-    except (OSError, ValueError):
+        found = read_object(files, "environment.json", files.sums())
+    except (OSError, KeyError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return {name: value for name, value in found.items() if isinstance(value, str | int | float | list | None)}

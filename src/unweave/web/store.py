@@ -3,11 +3,10 @@
 import os
 import re
 import stat
-import time
-from collections.abc import Sequence
 from pathlib import Path
 
-from unweave.runs.folder import RunFolder
+from unweave.runs.names import read_plain
+from unweave.runs.row import LARGEST
 
 MEMBER = "~"
 """Between a dimension search and one of its models: ``dimension-micro-…~latents-3-steps-1800``."""
@@ -15,17 +14,12 @@ MEMBER = "~"
 TRIED = re.compile(r"^(?P<over>[a-z_]+)-(?P<value>[0-9.e+-]+)-steps-(?P<steps>[0-9]+)$")
 """The folders of a dimension search's models."""
 
-LARGEST_TEXT = 64 * 2**20
-
-LOCKS, JUST_NOW = Path("/proc/locks"), 75.0
-"""Where Linux lists locks; elsewhere a run counts as running for so many seconds after each of its checkpoints."""
-
 
 class NotHere(LookupError):
     """Nothing in this store goes by that name; the message says so in one sentence."""
 
 
-class Shelf:
+class ReadOnlyStore:
     """Names to folders, checked on every call: a folder may vanish or change while someone looks at it."""
 
     def __init__(self, root: Path | str) -> None:
@@ -71,18 +65,18 @@ class Shelf:
 
     def own_file(self, *names: str) -> bytes | None:
         """A file of the store's own folder, ``.unweave``; None where there is none."""
-        place = self._own(names[:-1])
+        place = self.own_folder(*names[:-1])
         return None if place is None else read_inside(place / names[-1])
 
     def own_names(self, *folders: str, suffix: str = ".json") -> list[str]:
         """Names of files in a folder below ``.unweave``, without their suffix."""
-        place = self._own(folders)
+        place = self.own_folder(*folders)
         if place is None:
             return []
         return sorted(path.stem for path in place.iterdir() if path.suffix == suffix and not path.is_symlink())
 
-    def _own(self, folders: Sequence[str]) -> Path | None:
-        """A folder of the store's own, unless a link is on the way."""
+    def own_folder(self, *folders: str) -> Path | None:
+        """A folder of the store's own, ``.unweave`` or below; None where there is none, or a link is on the way."""
         place = self.root
         for name in (".unweave", *folders):
             place = place / name
@@ -126,53 +120,13 @@ def refuse_links(path: Path) -> None:
 def read_inside(path: Path) -> bytes | None:
     """The content of a plain file, None where there is none; a link is not followed."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        return read_plain(path.parent, path.name, most=LARGEST)
     except (OSError, ValueError):
         return None
-    known = os.fstat(handle)
-    if not stat.S_ISREG(known.st_mode) or known.st_size > LARGEST_TEXT:
-        os.close(handle)
-        return None
-    with os.fdopen(handle, "rb") as file:
-        return file.read()
-
-
-def locked_files() -> set[int]:
-    """Inodes that some process holds locked; asking by taking a lock could turn a trainer away.
-
-    Devices are left out: layered file systems report others here than in the lists of the kernel.
-    """
-    found = set()
-    for line in (read_inside(LOCKS) or b"").decode().splitlines():
-        words = line.split()
-        place = next((word for word in words if word.count(":") == 2), "")
-        if "FLOCK" in words and "->" not in words and place:
-            found.add(int(place.rpartition(":")[2]))
-    return found
-
-
-def is_locked(path: Path, locks: set[int]) -> bool:
-    """Whether a process works in this run folder now; where locks are not listed, whether it was written just now."""
-    try:
-        if not LOCKS.exists():
-            return time.time() - os.lstat(path / "SHA256SUMS").st_mtime < JUST_NOW
-        return os.lstat(path / ".lock").st_ino in locks
-    except OSError:
-        return False
-
-
-def state_of(path: Path, locks: set[int]) -> str:
-    """``done``, ``failed``, ``running`` or ``unfinished``."""
-    sums = RunFolder(path).sums()
-    if "model.safetensors" in sums:
-        return "done"
-    if is_locked(path, locks):
-        return "running"
-    return "failed" if "failure.json" in sums else "unfinished"
 
 
 def _listed(entry: "os.DirEntry[str]") -> bool:
-    return not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)
+    return not entry.name.startswith(".") and entry.name.isprintable() and entry.is_dir(follow_symlinks=False)
 
 
 def _is_folder(path: Path) -> bool:

@@ -1,6 +1,5 @@
-"""Opened runs: models are loaded when first asked for, the least recently used ones are put away again."""
+"""OpenRun runs: models are loaded when first asked for, the least recently used ones are put away again."""
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -12,13 +11,13 @@ import torch
 
 from unweave.config import fingerprint
 from unweave.data.world import Data
-from unweave.runs.folder import SUMS, RunFolder
+from unweave.runs.folder import WEIGHTS, RunFolder, signature
+from unweave.runs.state import State, state_of
 from unweave.shapes import Float, Tensor
 from unweave.training.run import Run
-from unweave.web.shelf import Shelf
+from unweave.web.store import ReadOnlyStore
 
 MOST_RUNS, MOST_WORLDS, MOST_PAIRS = 12, 2, 32
-WEIGHTS = "model.safetensors"
 
 Found = TypeVar("Found")
 
@@ -27,13 +26,13 @@ class NotReady(RuntimeError):
     """A run without a finished model; the message says what to do."""
 
 
-class Opened:
+class OpenRun:
     """A finished run with its model in memory, and everything that was worked out about it, each thing once."""
 
     def __init__(self, run: Run, name: str, checksum: str, data: Callable[[], Data]) -> None:
         self.run, self.name, self.checksum, self._data = run, name, checksum, data
         self.latents = run.experiment.latents
-        self.marks = _marks(run.path)
+        self.signature = signature(run.path)
         self.model = run.model
         self.shape = self.model.architecture.shape
         self._kept: dict[str, Future[Any]] = {}
@@ -73,33 +72,33 @@ class Opened:
         return self.model.decode(codes)
 
 
-class Library:
-    """The runs of a shelf, opened. Every call checks that the folder is still there and still the same."""
+class OpenRuns:
+    """The runs of a store, opened. Every call checks that the folder is still there and still the same."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self.shelf = shelf
+    def __init__(self, store: ReadOnlyStore) -> None:
+        self.store = store
         self.busy = threading.Semaphore(1)
         """Held by whatever takes seconds: one such thing at a time leaves a core for sliders."""
-        self._runs: OrderedDict[str, Opened] = OrderedDict()
+        self._runs: OrderedDict[str, OpenRun] = OrderedDict()
         self._worlds: OrderedDict[str, Data] = OrderedDict()
         self._pairs: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._lock, self._loading, self._fetching = threading.Lock(), threading.Lock(), threading.Lock()
 
-    def peek(self, run_id: str) -> Opened | None:
+    def peek(self, run_id: str) -> OpenRun | None:
         """A run that is open already and whose model has not changed. This is asked for every picture: one stat."""
         with self._lock:
             known = self._runs.get(run_id)
             if known is None:
                 return None
             self._runs.move_to_end(run_id)
-        now = _marks(known.run.path)
-        if now != known.marks or not now:
-            if _checksum(self.shelf.run(run_id)) != known.checksum:
+        now = signature(known.run.path)
+        if now != known.signature or not now:
+            if _checksum(self.store.run(run_id)) != known.checksum:
                 return None
-            known.marks = now
+            known.signature = now
         return known
 
-    def open(self, run_id: str) -> Opened:
+    def open(self, run_id: str) -> OpenRun:
         """A run with its model loaded."""
         found = self.peek(run_id)
         if found is not None:
@@ -108,7 +107,7 @@ class Library:
             found = self.peek(run_id)
             return found if found is not None else self._load(run_id)
 
-    def pair(self, left: Opened, right: Opened, make: Callable[[], Found]) -> Found:
+    def pair(self, left: OpenRun, right: OpenRun, make: Callable[[], Found]) -> Found:
         """What was worked out about two runs, kept for a while."""
         key = (left.checksum, right.checksum)
         with self.busy:
@@ -126,12 +125,13 @@ class Library:
         with self._lock:
             return list(self._runs)
 
-    def _load(self, run_id: str) -> Opened:
-        path = self.shelf.run(run_id)
+    def _load(self, run_id: str) -> OpenRun:
+        path = self.store.run(run_id)
         run = Run(path)
-        if run.state != "done":
-            raise NotReady(f"this run is {run.state}: there is no model to look at yet. {_advice(run)}")
-        opened = Opened(run, run_id, _checksum(path), lambda: self._world(run))
+        state = state_of(run.files)
+        if state.word != "done":
+            raise NotReady(f"this run is {state.column}: there is no model to look at yet. {_advice(state)}")
+        opened = OpenRun(run, run_id, _checksum(path), lambda: self._world(run))
         with self._lock:
             self._runs[run_id] = opened
             while len(self._runs) > MOST_RUNS:
@@ -154,15 +154,9 @@ def _checksum(path: Path) -> str:
     return RunFolder(path).sums().get(WEIGHTS, "")
 
 
-def _marks(path: Path) -> tuple[int, ...]:
-    try:
-        known = os.lstat(path / SUMS)
-    except OSError:
-        return ()
-    return (known.st_mtime_ns, known.st_size, known.st_ino)
-
-
-def _advice(run: Run) -> str:
-    if run.state == "failed":
-        return "Its training stopped because a loss was no longer a number; try a smaller learning rate."
+def _advice(state: State) -> str:
+    if state.word == "damaged":
+        return f"{state.reason}."
+    if state.word == "failed":
+        return f"Its training failed: {state.reason}."
     return "It appears here when its training has ended."

@@ -12,7 +12,9 @@ from unweave.evaluation.encode import factor_names, known_factors
 from unweave.evaluation.findings import expected_of
 from unweave.evaluation.findings import findings as found_in
 from unweave.shapes import Float, Int, Tensor
-from unweave.web.answers import (
+from unweave.web.numbers import matrix, number
+from unweave.web.open_runs import OpenRun
+from unweave.web.schema import (
     DiagnosisAnswer,
     EvidenceAnswer,
     ExamplesAnswer,
@@ -20,20 +22,18 @@ from unweave.web.answers import (
     LatentAnswer,
     LatentsAnswer,
 )
-from unweave.web.library import Opened
-from unweave.web.numbers import matrix, number
 
 N_EXAMPLES, N_JACOBIANS, N_BINS = 2048, 48, 40
 REACH = 4.0
 """Histograms go from −REACH to REACH; what lies beyond is counted in the outermost bins."""
 
 
-def described(opened: Opened) -> Description:
+def described(opened: OpenRun) -> Description:
     """The codes of some examples and what they say of every latent."""
     return opened.once("description", lambda: describe(opened.with_data(), n=N_EXAMPLES))
 
 
-def latents_answer(opened: Opened) -> LatentsAnswer:
+def latents_answer(opened: OpenRun) -> LatentsAnswer:
     """Every latent, the most informative first, and an example to start from."""
     found, run = described(opened), opened.with_data()
     code = found.code
@@ -52,7 +52,7 @@ def latents_answer(opened: Opened) -> LatentsAnswer:
     )
 
 
-def examples_answer(opened: Opened, rows: Int[Tensor, " sample"]) -> ExamplesAnswer:
+def examples_answer(opened: OpenRun, rows: Int[Tensor, " sample"]) -> ExamplesAnswer:
     """Some rows of the data with their factors and codes."""
     run = opened.with_data()
     factors = known_factors(run.data, rows)
@@ -65,12 +65,12 @@ def examples_answer(opened: Opened, rows: Int[Tensor, " sample"]) -> ExamplesAns
     )
 
 
-def images_of(opened: Opened, rows: Int[Tensor, " sample"]) -> Float[Tensor, "sample ..."]:
+def images_of(opened: OpenRun, rows: Int[Tensor, " sample"]) -> Float[Tensor, "sample ..."]:
     """Examples by row."""
     return opened.with_data().data.examples(rows)
 
 
-def chosen_rows(opened: Opened, rows: list[int], n: int, seed: int) -> Int[Tensor, " sample"]:
+def chosen_rows(opened: OpenRun, rows: list[int], n: int, seed: int) -> Int[Tensor, " sample"]:
     """The rows that were asked for, or a draw of them."""
     run = opened.with_data()
     if not rows:
@@ -81,7 +81,7 @@ def chosen_rows(opened: Opened, rows: list[int], n: int, seed: int) -> Int[Tenso
     return torch.tensor(rows)
 
 
-def diagnosis_answer(opened: Opened) -> DiagnosisAnswer:
+def diagnosis_answer(opened: OpenRun) -> DiagnosisAnswer:
     """What stands out, in plain words, with its evidence."""
     run, code = opened.with_data(), described(opened).code
     found = diagnose(code.mean, code.variance, sampled=code.sampled, kl=code.kl)

@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from unweave.web.app import create_app
-from unweave.web.shelf import NotHere, Shelf, read_inside
+from unweave.web.store import NotHere, ReadOnlyStore, read_inside
 
 NAMES = (
     "..",
@@ -35,7 +35,7 @@ NAMES = (
 @pytest.mark.parametrize("name", NAMES)
 def test_no_name_is_a_path(made: Path, name: str) -> None:
     with pytest.raises(NotHere, match="there is no run"):
-        Shelf(made).run(name)
+        ReadOnlyStore(made).run(name)
 
 
 @pytest.mark.parametrize("name", ["..%2f..", "%2e%2e", "..%5c..", "%00", "one%2f..%2ftwo", "%2fetc%2fpasswd", "%c0%ae"])
@@ -55,13 +55,13 @@ def test_links_are_not_followed(store: Path, tmp_path: Path) -> None:
     secret.write_text('{"title": "secret"}')
     (store / "one" / "report.html").symlink_to(secret)
     (store / ".unweave" / "studies" / "leak.json").symlink_to(secret)
-    shelf = Shelf(store)
-    assert "two" not in shelf.names()
+    visible = ReadOnlyStore(store)
+    assert "two" not in visible.names()
     with pytest.raises(NotHere, match="no run 'two'"):
-        shelf.run("two")
+        visible.run("two")
     with pytest.raises(NotHere, match=r"holds a link, 'report\.html'"):
-        shelf.run("one")
-    assert shelf.own_file("studies", "leak.json") is None
+        visible.run("one")
+    assert visible.own_file("studies", "leak.json") is None
     with TestClient(create_app(store), base_url="http://127.0.0.1") as client:
         assert "secret" not in client.get("/api/store").text
         assert client.get("/api/studies/leak").status_code == 404
@@ -72,8 +72,8 @@ def test_links_are_not_followed(store: Path, tmp_path: Path) -> None:
 def test_a_linked_folder_of_the_stores_own_files_is_not_entered(store: Path, tmp_path: Path) -> None:
     os.rename(store / ".unweave", tmp_path / "elsewhere")
     (store / ".unweave").symlink_to(tmp_path / "elsewhere")
-    assert Shelf(store).own_names("studies") == []
-    assert Shelf(store).own_file("studies", "pair.json") is None
+    assert ReadOnlyStore(store).own_names("studies") == []
+    assert ReadOnlyStore(store).own_file("studies", "pair.json") is None
 
 
 def test_only_plain_files_are_read(tmp_path: Path) -> None:
@@ -86,9 +86,9 @@ def test_only_plain_files_are_read(tmp_path: Path) -> None:
 
 
 def test_what_a_store_holds(made: Path, tmp_path: Path) -> None:
-    shelf = Shelf(made)
-    assert shelf.ids() == ["ae", "failed", "flat", "one", "two", "unfinished"]
-    assert shelf.searches() == ["dimension-micro"]
-    member = shelf.members("dimension-micro")[0]
-    assert shelf.run(f"dimension-micro~{member}") == made.resolve() / "dimension-micro" / member
-    assert Shelf(tmp_path / "nowhere").ids() == []
+    visible = ReadOnlyStore(made)
+    assert visible.ids() == ["ae", "failed", "flat", "one", "two", "unfinished"]
+    assert visible.searches() == ["dimension-micro"]
+    member = visible.members("dimension-micro")[0]
+    assert visible.run(f"dimension-micro~{member}") == made.resolve() / "dimension-micro" / member
+    assert ReadOnlyStore(tmp_path / "nowhere").ids() == []
