@@ -52,15 +52,13 @@ class Alone:
     def advance(self, step: int, *, record: bool) -> None:
         batch = batch_of_one(self.source, self.drawing(step))
         before = {name: tensor.clone() for name, tensor in self.weights(0).items()} if record else {}
-        self.last_terms = {}
-        self.last_code = None
+        self.last_terms, code = {}, None
         for phase in self.phases:
             if phase.due(step):
-                code = None if self.last_code is None else self.last_code.detach()
                 context = Context(step, len(self.source.data), self.experiment.warmup, self.networks, code)
                 terms, made = phase.loss(batch, context)
                 self.last_terms |= terms
-                self.last_code = made or self.last_code
+                code = self.last_code = made.detach() if made is not None else code
                 if self._failed(step, terms[phase.minimises], record):
                     return
                 self._update(phase, terms[phase.minimises])
