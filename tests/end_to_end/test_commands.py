@@ -222,6 +222,7 @@ def test_a_run_that_failed_in_a_study_is_shown(run_folder, capsys):
 
 def test_a_member_of_a_fleet_is_shown_and_resumed_as_one(tmp_path, monkeypatch, capsys):
     from unweave.training.fleet_run import train_fleet
+
     from unweave.training.loop import Interrupted, Manner
 
     monkeypatch.chdir(tmp_path)

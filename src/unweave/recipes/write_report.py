@@ -16,7 +16,7 @@ from unweave.recipes.report_page import Making, forest_of, report_page
 from unweave.recipes.reproductions.reproduction import Outcome
 from unweave.studies.results import Results
 from unweave.studies.verdicts import Comparison
-from unweave.training.loop import environment
+from unweave.training.results import environment
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,7 +10,7 @@ from unweave.files import digest, write_text
 from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.runs.sums import SUMS
 from unweave.training.experiment import Experiment, experiment_to
-from unweave.training.loop import environment
+from unweave.training.results import environment
 
 
 def damaged_files(folder: RunFolder) -> dict[str, str]:
