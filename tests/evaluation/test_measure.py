@@ -262,9 +262,9 @@ def test_tensors_and_arrays_agree_and_stay_untouched() -> None:
 
 
 @pytest.mark.parametrize("name", ["identity", "rotated"])
-def test_the_reference_tables_are_met(name: str, shared: Path) -> None:
-    expected = json.loads((shared / f"reference/metrics_{name}.sklearn19.json").read_text())
-    with np.load(shared / f"reference/metrics_{name}.npz") as arrays:
+def test_the_reference_tables_are_met(name: str, reference: Path) -> None:
+    expected = json.loads((reference / f"metrics_{name}.sklearn19.json").read_text())
+    with np.load(reference / f"metrics_{name}.npz") as arrays:
         codes, factors = arrays["codes"], arrays["factors"]
     options = {"sap": {"backend": "sklearn"}, "beta_vae": {"n_train": 1000, "n_test": 500}}
     names = ["mig", "modularity", "irs", "sap", "explicitness", "mutual_info_score", "wasserstein", "beta_vae"]

@@ -19,10 +19,10 @@ from unweave.models.posteriors import Code, Deterministic, Diagonal, FullCovaria
 
 
 @pytest.fixture(scope="module")
-def reference(shared):
-    stored = np.load(shared / "reference" / "loss_inputs.npz")
+def losses(reference):
+    stored = np.load(reference / "loss_inputs.npz")
     inputs = {name: torch.from_numpy(stored[name]) for name in stored if stored[name].ndim}
-    return inputs, int(stored["step"]), json.loads((shared / "reference" / "loss_outputs.json").read_text())
+    return inputs, int(stored["step"]), json.loads((reference / "loss_outputs.json").read_text())
 
 
 def reference_code(inputs):
@@ -44,8 +44,8 @@ def linear_discriminator(inputs):
         ("factor_vae(gamma=10)", FactorVAE(10.0)),
     ],
 )
-def test_objectives_agree_with_the_reference(reference, key, objective):
-    inputs, step, outputs = reference
+def test_objectives_agree_with_the_reference(losses, key, objective):
+    inputs, step, outputs = losses
     terms = objective.terms(reference_code(inputs), Context(step, 737_280, linear_discriminator(inputs)))
     reconstruction = Bernoulli().loss(inputs["images"], inputs["logits"]).mean()
     expected = outputs[key]
@@ -65,14 +65,14 @@ def test_objectives_agree_with_the_reference(reference, key, objective):
         ("beta_vae(beta=4)/l2/tanh", SquaredError("tanh")),
     ],
 )
-def test_reconstruction_losses_agree_with_the_reference(reference, key, likelihood):
-    inputs, _, outputs = reference
+def test_reconstruction_losses_agree_with_the_reference(losses, key, likelihood):
+    inputs, _, outputs = losses
     found = likelihood.loss(inputs["images"], inputs["logits"]).mean()
     assert found.item() == pytest.approx(outputs[key]["reconstruction_loss"], rel=1e-5)
 
 
-def test_the_discriminator_agrees_with_the_reference(reference):
-    inputs, _, outputs = reference
+def test_the_discriminator_agrees_with_the_reference(losses):
+    inputs, _, outputs = losses
     codes = reference_code(inputs).sampled
     found = FactorVAE().discriminator_loss(linear_discriminator(inputs), codes, codes, inputs["perm"])
     # the reference reports the quantity that it maximises
