@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib
-import inspect
 import math
 import subprocess
 import sys
@@ -140,8 +139,9 @@ def test_rows_are_complete(row: Metric) -> None:
     assert row.at_chance
     assert row.range[0] < row.range[1]
     assert row.function.__name__ == row.function.__module__.rsplit(".", 1)[1]
-    assert getattr(unweave.metrics, row.function.__name__, row.function) is row.function
-    assert "seed" not in row.needs.split() or "seed" in inspect.signature(row.function).parameters
+    assert getattr(unweave.metrics, row.function.__name__) is row.function
+    assert ("seed" in row.options) == bool({"seed", "split"} & {*row.needs.split()})
+    assert row.tells.endswith((".", "?"))
     assert importlib.import_module(row.function.__module__).__doc__
 
 

@@ -1,4 +1,25 @@
-"""InfoM, InfoE and InfoC: modularity, explicitness and compactness (Hsu et al., 2023)."""
+"""InfoM, InfoE and InfoC: modularity, explicitness and compactness (Hsu et al., 2023).
+
+```
+N_jk = I(z_j; v_k) / H(v_k), over active latents
+InfoM = (mean_j max_k N_jk / Σ_k N_jk − 1/K) / (1 − 1/K)
+InfoC = (mean_k max_j N_jk / Σ_j N_jk − 1/d) / (1 − 1/d)
+InfoE = mean_k 1 − CE_k / log(values of k), CE_k of a linear softmax classifier
+```
+
+**Protocol.** Continuous codes: information by ten nearest neighbours, latents narrower than a twentieth of the widest
+pruned. `discrete=True` for quantised codes: information by counting.
+
+**Rewards.** InfoM: latents with one factor. InfoC: factors with one latent. InfoE: factors that follow linearly.
+
+**Misses.** InfoM alone gives noise 0.48: of several small informations one is the largest. Read the three together.
+
+## Known defects, and what is done about them
+
+- The authors' explicitness is fitted and scored on the same rows; unbalanced factors can push it below 0, where it is
+  0 here.
+- Slower than its neighbours: nearest neighbours for every pair and a classifier for every factor.
+"""
 
 import math
 from dataclasses import dataclass
@@ -11,6 +32,7 @@ from unweave.metrics.estimators.arrays import Categories, as_categories, as_code
 from unweave.metrics.estimators.information import entropy, mutual_information
 from unweave.metrics.estimators.neighbours import neighbour_information
 from unweave.metrics.estimators.side_by_side import side_by_side
+from unweave.metrics.row import ORDER, Metric
 from unweave.metrics.supervised.logistic import logistic
 from unweave.shapes import Bool, Float, Int, Tensor
 
@@ -122,3 +144,22 @@ def _explicit(features: np.ndarray, labels: np.ndarray) -> float:
     nothing = math.log(len(classes))
     # (log K − H) / log K with the log-loss H, no probability below what a double tells from 0
     return max(0.0, float((nothing + np.log(own.clip(np.finfo(np.float64).eps)).mean()) / nothing))
+
+
+ROW = Metric(
+    infomec,
+    name="infomec",
+    title="InfoM, InfoE, InfoC",
+    tells="Modularity, explicitness and compactness by one yardstick: shares of information.",
+    kind="supervised",
+    needs="codes factors seed",
+    range=(0.0, 1.0),
+    better="more",
+    invariant_to=(*ORDER, "latent sign", "latent shift", "global scale", "factor relabelling"),
+    at_chance="0 for a constant code; random codes get small explicitness, but modularity and compactness from the "
+    "noise of their small informations",
+    paper="hsu2023disentanglement",
+    example="infomec(codes, factors).share",
+    scores=("modularity", "explicitness", "compactness"),
+    on_cpu="linear classifiers",
+)
