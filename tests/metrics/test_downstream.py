@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import KFold
 
-from unweave.evaluation.downstream import downstream
+from unweave.metrics.downstream.learning import downstream
 from unweave.metrics.supervised.logistic import quietly_fitted
 
 
