@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from unweave.metrics.estimators.lbfgs import one_blas_thread
 from unweave.metrics.estimators.side_by_side import side_by_side
 from unweave.metrics.row import FITTED, Metric
 from unweave.metrics.supervised.logistic import check_scheme, logistic
@@ -78,7 +79,8 @@ def explicitness(
         return [macro_area(classes, *pair) for pair in zip(chances, truths)]
 
     columns = list(zip(parts.factors.T, parts.test_factors.T))
-    areas = np.array(side_by_side(both_areas, columns, size=lambda truths: np.max(truths[0]))).T
+    with one_blas_thread():
+        areas = np.array(side_by_side(both_areas, columns, size=lambda truths: np.max(truths[0]))).T
     on_train, on_test = areas.mean(1)
     return Explicitness(float(on_test), float(on_train), torch.from_numpy(areas[1]), torch.from_numpy(areas[0]), scheme)
 

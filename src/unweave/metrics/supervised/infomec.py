@@ -30,6 +30,7 @@ import torch
 
 from unweave.metrics.estimators.arrays import Categories, as_categories, as_codes_and_factors, check_count
 from unweave.metrics.estimators.information import entropy, mutual_information
+from unweave.metrics.estimators.lbfgs import one_blas_thread
 from unweave.metrics.estimators.neighbours import neighbour_information
 from unweave.metrics.estimators.side_by_side import side_by_side
 from unweave.metrics.row import ORDER, Metric
@@ -79,7 +80,8 @@ def infomec(codes: Any, factors: Any, *, discrete: bool = False, n_neighbours: i
     if bool(active.any()):
         features = _one_hot(labels) if labels else _scaled(table).cpu().numpy()
         columns = [truth.values[:, factor].cpu().numpy() for factor in kept]
-        found = side_by_side(lambda labels: _explicit(features, labels), columns, size=np.max)
+        with one_blas_thread():
+            found = side_by_side(lambda labels: _explicit(features, labels), columns, size=np.max)
         per_factor[kept] = torch.tensor(found, dtype=torch.float64)
     return Infomec(
         modularity=_sharpness(share[active][:, kept], dim=1),
