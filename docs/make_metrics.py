@@ -1,10 +1,12 @@
-"""Writes the page of every metric and the tables of docs/metrics/index.md, from the rows and docstrings of the metrics.
+"""Writes the page of every metric, the tables of docs/metrics/index.md and the explorer's names of metrics.
 
     python docs/make_metrics.py
 
-A metric without a picture gets one too; make_metric_pictures.py draws those that are there anew.
+All from the rows and docstrings of the metrics. A metric without a picture gets one too; make_metric_pictures.py draws
+those that are there anew.
 """
 
+import json
 import math
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 from unweave.metrics import METRICS, PAPERS, Metric
 
 DOCS = Path(__file__).parent / "metrics"
+NAMES = Path(__file__).parents[1] / "src/unweave/web/static/lib/metric_names.js"
 BEGIN, END = "<!-- the tables begin; made by make_metrics.py -->", "<!-- the tables end -->"
 KINDS = {
     "supervised": "Against factors",
@@ -26,6 +29,7 @@ def main() -> None:
         (DOCS / f"{name}.md").write_text(page(row), encoding="utf-8")
     place = DOCS / "index.md"
     place.write_text(index(place.read_text(encoding="utf-8")), encoding="utf-8")
+    NAMES.write_text(names(), encoding="utf-8")
     missing = [name for name in METRICS if not (DOCS / "images" / f"{name}.png").exists()]
     if missing:
         from make_metric_pictures import main as draw
@@ -112,6 +116,23 @@ def table(kind: str) -> str:
     rows = [row for row in METRICS.values() if row.kind == kind]
     lines = [f"| [{row.title}]({row.name}.md) | `{row.name}` | {row.tells} | {row.better} |" for row in rows]
     return "\n".join([f"## {KINDS[kind]}", "", "| metric | name | question | better |", "|---|---|---|---|", *lines])
+
+
+def names() -> str:
+    """What the explorer calls every number."""
+    lines = [
+        f"  {json.dumps(name)}: {json.dumps(label)}," for row in METRICS.values() for name, label in row.labels.items()
+    ]
+    return "\n".join(
+        [
+            "// Made by docs/make_metrics.py from the rows of the metrics.",
+            "",
+            "export const SCORES = {",
+            *lines,
+            "};",
+            "",
+        ]
+    )
 
 
 if __name__ == "__main__":

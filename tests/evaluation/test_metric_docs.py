@@ -35,6 +35,13 @@ def test_the_index_is_current(make: ModuleType) -> None:
     assert written == make.index(written), "docs/metrics/index.md is out of date; run `make docs`"
 
 
+def test_the_names_of_the_explorer_are_current(make: ModuleType) -> None:
+    assert make.NAMES.read_text(encoding="utf-8") == make.names(), "metric_names.js is out of date; run `make docs`"
+    assert METRICS["dci"].labels["dci.completeness"] == "DCI-C"
+    assert METRICS["sap_score"].labels == {"sap_score": "SAP"}
+    assert METRICS["mutual_info_score"].labels == {"mutual_info_score": "mutual info score"}
+
+
 @pytest.mark.parametrize("row", METRICS.values(), ids=METRICS)
 def test_examples_run(row: Metric) -> None:
     rng = np.random.default_rng(0)

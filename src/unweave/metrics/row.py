@@ -77,6 +77,8 @@ class Metric:
     example: str
     """A call with codes, factors, variance or models at hand, and something of its result that the score hides."""
     scores: tuple[str, ...] = ("score",)
+    label: str = ""
+    """What narrow tables call it; its name in words unless it is told."""
     ordered: bool = False
     """Whether factors must be numbers: words have no order."""
     counted: bool = False
@@ -97,6 +99,14 @@ class Metric:
     def higher_is_better(self) -> bool | None:
         """None where neither is."""
         return None if self.better == "neither" else self.better == "more"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What narrow tables call its numbers, by their full names: ``DCI-D`` for ``dci.disentanglement``."""
+        label = self.label or self.name.replace("_", " ")
+        if self.scores[0] == "score":
+            return {self.name: label} | {f"{self.name}.{part}": f"{label}, {part}" for part in self.scores[1:]}
+        return {f"{self.name}.{part}": f"{label}-{part[0].upper()}" for part in self.scores}
 
     @property
     def options(self) -> list[str]:

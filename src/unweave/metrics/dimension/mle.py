@@ -131,6 +131,7 @@ def checked(neighbours: Sequence[int], averaging: str) -> tuple[int, ...]:
 ROW = Metric(
     mle,
     name="mle",
+    label="MLE",
     title="Intrinsic dimension by maximum likelihood (MLE)",
     tells="In how many dimensions do the codes lie, whatever surface they lie on?",
     kind="unsupervised",

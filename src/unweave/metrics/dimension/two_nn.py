@@ -73,6 +73,7 @@ def two_nn_of(distances: Float[Tensor, "sample neighbour"], anchor: float = 0.9)
 ROW = Metric(
     two_nn,
     name="two_nn",
+    label="TwoNN",
     title="Intrinsic dimension from two neighbours (TwoNN)",
     tells="The same question, asked of the two nearest neighbours only.",
     kind="unsupervised",

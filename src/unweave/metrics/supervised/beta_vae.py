@@ -123,6 +123,7 @@ def _classify(
 ROW = Metric(
     beta_vae,
     name="beta_vae_sklearn",
+    label="BetaVAE",
     title="BetaVAE metric",
     tells="Can a linear classifier tell which factor pairs of samples share?",
     kind="supervised",

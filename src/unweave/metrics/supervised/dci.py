@@ -144,6 +144,7 @@ def concentration(rows: Float[np.ndarray, "row column"]) -> Float[np.ndarray, " 
 ROW = Metric(
     dci,
     name="dci",
+    label="DCI",
     title="Disentanglement, completeness, informativeness (DCI)",
     tells="Does each latent serve one factor (D), each factor one latent (C), and do the factors follow from the "
     "code (I)?",

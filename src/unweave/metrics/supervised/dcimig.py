@@ -61,6 +61,7 @@ def dcimig(codes: Any, factors: Any = None, *, n_bins: int = 20) -> Dcimig:
 ROW = Metric(
     dcimig,
     name="dcimig",
+    label="DCIMIG",
     title="DCIMIG (3CharM)",
     tells="Disentanglement, completeness and informativeness in one number, by information.",
     kind="supervised",

@@ -144,6 +144,7 @@ def _kinds(kinds: Any, factors: Float[np.ndarray, "sample factor"]) -> list[str]
 ROW = Metric(
     ds,
     name="ds",
+    label="DS",
     title="Disentanglement score (DS)",
     tells="How far is the best latent ahead of the second in predicting a factor from its nearest neighbours?",
     kind="supervised",

@@ -188,6 +188,7 @@ def _nothing(active: np.ndarray, n_factors: int, prune: str, device: torch.devic
 ROW = Metric(
     factor_vae,
     name="factor_vae_score",
+    label="FactorVAE",
     title="FactorVAE metric",
     tells="Does one latent stand still, for its own scale, when a factor is held fixed?",
     kind="supervised",

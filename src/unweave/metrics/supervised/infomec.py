@@ -151,6 +151,7 @@ def _explicit(features: np.ndarray, labels: np.ndarray) -> float:
 ROW = Metric(
     infomec,
     name="infomec",
+    label="InfoMEC",
     title="InfoM, InfoE, InfoC",
     tells="Modularity, explicitness and compactness by one yardstick: shares of information.",
     kind="supervised",

@@ -109,6 +109,7 @@ def _factor_bins(factors: Any, n_bins: int) -> Int[Tensor, "sample factor"]:
 ROW = Metric(
     irs,
     name="irs",
+    label="IRS",
     title="Interventional robustness score (IRS)",
     tells="How little does a latent move when its own factor is held fixed and all others change?",
     kind="supervised",

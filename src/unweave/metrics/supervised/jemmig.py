@@ -65,6 +65,7 @@ def jemmig(codes: Any, factors: Any = None, *, n_bins: int = 20) -> Jemmig:
 ROW = Metric(
     jemmig,
     name="jemmig",
+    label="JEMMIG",
     title="JEMMIG",
     tells="MIG, less what the best latent holds besides its factor.",
     kind="supervised",

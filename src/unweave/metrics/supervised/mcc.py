@@ -65,6 +65,7 @@ def mcc(codes: Any, factors: Any, *, method: str = "pearson") -> Mcc:
 ROW = Metric(
     mcc,
     name="mcc",
+    label="MCC",
     title="Mean correlation coefficient (MCC)",
     tells="Up to order and sign, how nearly is every factor a latent?",
     kind="supervised",

@@ -79,6 +79,7 @@ def gap(table: Float[Tensor, "*any"], dim: int) -> Float[Tensor, "*less"]:
 ROW = Metric(
     mig,
     name="mig",
+    label="MIG",
     title="Mutual information gap (MIG)",
     tells="Does one latent, and only one, tell about each factor?",
     kind="supervised",

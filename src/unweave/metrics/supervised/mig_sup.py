@@ -71,6 +71,7 @@ def _mask(active: Any, varies: Bool[Tensor, "*model latent"]) -> Bool[Tensor, "*
 ROW = Metric(
     mig_sup,
     name="mig_sup",
+    label="MIG-sup",
     title="MIG-sup",
     tells="Does each latent tell about one factor only? MIG with the roles exchanged.",
     kind="supervised",

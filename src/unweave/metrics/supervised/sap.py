@@ -129,6 +129,7 @@ def _bins(train: np.ndarray, targets: np.ndarray, test: np.ndarray) -> Int[np.nd
 ROW = Metric(
     sap,
     name="sap_score",
+    label="SAP",
     title="Separated attribute predictability (SAP)",
     tells="How far is the latent that predicts a factor best ahead of the second best?",
     kind="supervised",

@@ -128,6 +128,7 @@ def _strength(matrix: Float[Tensor, "left right"]) -> float:
 ROW = Metric(
     udr,
     name="udr",
+    label="UDR",
     title="Unsupervised disentanglement ranking (UDR)",
     tells="Do models trained from different seeds agree, up to order and sign of their latents?",
     kind="unsupervised",
