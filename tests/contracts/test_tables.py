@@ -17,7 +17,7 @@ from unweave.metrics import METRICS, Metric
 from unweave.models import LIKELIHOODS, NETWORKS, OBJECTIVES, OPTIMISERS, POSTERIORS
 from unweave.models.likelihoods import Likelihood
 from unweave.models.networks import Network
-from unweave.models.objectives import Objective
+from unweave.models.objectives import Method
 from unweave.models.optimisers import Optimiser
 from unweave.models.posteriors import Posterior
 from unweave.studies.measures import MEASURES
@@ -25,7 +25,7 @@ from unweave.studies.measures.measure import Measure
 
 FAMILIES: dict[str, tuple[str, type, Mapping[str, type]]] = {
     "WORLDS": ("unweave.data", World, WORLDS),
-    "OBJECTIVES": ("unweave.models.objectives", Objective, OBJECTIVES),
+    "OBJECTIVES": ("unweave.models.objectives", Method, OBJECTIVES),
     "NETWORKS": ("unweave.models.networks", Network, NETWORKS),
     "LIKELIHOODS": ("unweave.models.likelihoods", Likelihood, LIKELIHOODS),
     "POSTERIORS": ("unweave.models.posteriors", Posterior, POSTERIORS),

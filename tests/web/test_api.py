@@ -349,12 +349,12 @@ def test_a_run_trained_anew_is_opened_anew(store: Path) -> None:
 
 
 def test_models_are_put_away(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unweave.web.library.MOST_RUNS", 2)
+    monkeypatch.setattr("unweave.web.open_runs.MOST_RUNS", 2)
     app = create_app(store)
     with TestClient(app, base_url=HERE) as client:
         for name in ("one", "two", "one", "ae"):
             client.post(f"/api/runs/{name}/decode", json={"codes": [[0.0] * 4]})
-    assert app.state.library.names == ["one", "ae"]
+    assert app.state.open_runs.names == ["one", "ae"]
 
 
 def as_file(image: Image.Image, kind: str = "PNG", **how: object) -> bytes:

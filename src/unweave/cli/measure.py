@@ -9,11 +9,11 @@ import numpy as np
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.measuring import add_measuring_options, measured_settings, number_row, save_pictures, watching
 from unweave.cli.options import command, parse
-from unweave.data.files import write_atomically
 from unweave.evaluation.compare import Difference, compare, differences_to_plain
 from unweave.evaluation.measure import Measurer
 from unweave.evaluation.scores import Scores
 from unweave.evaluation.tables import Table, read_tables
+from unweave.files import write_atomically
 
 EXAMPLES = """files:
   codes.npz               arrays codes (sample × latent), factors (sample × factor), perhaps variance;

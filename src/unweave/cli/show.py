@@ -7,6 +7,7 @@ from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import command, parse
 from unweave.evaluation.describe import Description, describe, findings
 from unweave.metrics.polarised.types import RULES
+from unweave.runs.state import failure_of, saved_step, state_of
 from unweave.training.experiment import experiment_to
 from unweave.training.run import Run
 
@@ -46,17 +47,18 @@ def show_latents(run: Run, description: Description) -> None:
 
 
 def _unfinished(run: Run, as_json: bool) -> None:
-    failure = run.files.read_json("failure.json") if run.state == "failed" else None
-    saved = [int(name.split("-")[-1].split(".")[0]) for name in run.files.names("checkpoints/")]
-    step = max(saved, default=0)
+    state = state_of(run.files)
+    if state.word == "damaged":
+        raise ValueError(f"{run.path} is {state}")
+    failure, step = failure_of(run.files), saved_step(run.files)
     if as_json:
-        plain = {"folder": str(run.path), "state": run.state, "saved_step": step, "failure": failure}
+        plain = {"folder": str(run.path), "state": state.column, "saved_step": step, "failure": failure}
         print_json(plain | {"experiment": experiment_to(run.experiment)})
         return
-    say(f"{run.path}: {run.state}, saved at step {step:,} of {run.experiment.n_updates:,}")
-    if failure:
-        say(f"it stopped at step {failure['step']}: {failure['term']} became {failure['value']}")
-    else:
+    say(f"{run.path}: {state.column}, saved at step {step:,} of {run.experiment.n_updates:,}")
+    if state.word == "failed":
+        say(f"it failed: {state.reason}")
+    elif state.word == "interrupted":
         say(f"go on with: unweave resume {run.path}")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import command, parse
-from unweave.data.files import write_atomically
+from unweave.files import write_atomically
 from unweave.studies.record import Record, names, read_record
 from unweave.studies.status import Status, status_of
 from unweave.studies.store import Store

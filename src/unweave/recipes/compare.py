@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from unweave.data.files import write_atomically, write_text
 from unweave.evaluation.scores import plain
 from unweave.evaluation.similarity import Comparison, Similarity
+from unweave.files import write_atomically, write_text
 
 
 def write_comparison(found: Similarity, folder: Path | str) -> Path:

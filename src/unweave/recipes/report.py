@@ -8,9 +8,9 @@ import torch
 
 from unweave.evaluation.describe import Description, describe, findings
 from unweave.plots.run_report import Codes, LatentTable, Pictures, RunReport, TrainingCurves, run_report
+from unweave.training.engine import LATENT_STATISTICS
 from unweave.training.experiment import experiment_to
 from unweave.training.run import Run
-from unweave.training.step import LATENT_STATISTICS
 
 N_FRAMES, WIDTH, N_PICTURES, N_SAMPLES = 21, 2.5, 10, 1000
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unweave.data.files import write_text
+from unweave.files import write_text
 from unweave.plots.save import to_pdf, to_png
 from unweave.recipes.cost import cost_of, words_of
 from unweave.recipes.report_page import Making, forest_of, report_page
 from unweave.recipes.reproductions.reproduction import Outcome
 from unweave.studies.results import Results
 from unweave.studies.verdicts import Comparison
-from unweave.training.loop import environment
+from unweave.training.results import environment
 
 if TYPE_CHECKING:
     import polars as pl

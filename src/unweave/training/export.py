@@ -36,7 +36,7 @@ def export(run: Run, target: Path | str) -> Path:
 
 def from_pretrained(source: Path | str) -> VAE:
     """A model from an exported folder, or from the Hugging Face hub by its name ``owner/model``."""
-    folder = RunFolder(_local(source))
+    folder = RunFolder(_local(source), follow_links=True)  # the hub keeps its files behind links
     if not folder.has("config.json") and not (folder.path / "config.json").exists():
         raise FileNotFoundError(f"{folder.path} holds no exported model: it has no config.json")
     config = json.loads(_content(folder, "config.json"))

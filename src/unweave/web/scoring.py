@@ -9,10 +9,10 @@ from unweave.evaluation.measure import measure
 from unweave.evaluation.rows import find_rows
 from unweave.metrics import METRICS
 from unweave.metrics.papers import PAPERS
-from unweave.web.answers import MatrixAnswer, ScoreAnswer, ScoresAnswer
-from unweave.web.library import Opened
-from unweave.web.looks import N_EXAMPLES, described
+from unweave.web.latents import N_EXAMPLES, described
 from unweave.web.numbers import matrix, number
+from unweave.web.open_runs import OpenRun
+from unweave.web.schema import MatrixAnswer, ScoreAnswer, ScoresAnswer
 
 QUICK = tuple(row.name for row in METRICS.values() if row.counted)
 """What counting alone can tell, in a fraction of a second."""
@@ -29,7 +29,7 @@ WORDS = {
 }
 
 
-def scores_answer(opened: Opened) -> ScoresAnswer:
+def scores_answer(opened: OpenRun) -> ScoresAnswer:
     """Scores and matrices of a run."""
     names = list(factor_names(opened.with_data().data))
     if opened.run.files.has("scores.json"):
@@ -49,7 +49,7 @@ def _kept(found: Mapping[str, Any], more: list[MatrixAnswer]) -> ScoresAnswer:
     )
 
 
-def _quick(opened: Opened, names: list[str]) -> ScoresAnswer:
+def _quick(opened: OpenRun, names: list[str]) -> ScoresAnswer:
     """Counting metrics of the examples that the page has looked at anyway, without intervals."""
     run, code = opened.with_data(), described(opened).code
     factors = known_factors(run.data, run.rows(N_EXAMPLES))
@@ -100,7 +100,7 @@ def _matrices(representation: Any, parts: Mapping[str, Any], names: list[str]) -
                 )
 
 
-def _of_codes(opened: Opened, names: list[str]) -> list[MatrixAnswer]:
+def _of_codes(opened: OpenRun, names: list[str]) -> list[MatrixAnswer]:
     """The matrices that need no metric: what latents tell of factors, and how they go together."""
     run, code = opened.with_data(), described(opened).code
     factors = known_factors(run.data, run.rows(N_EXAMPLES))

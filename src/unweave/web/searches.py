@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from unweave.algorithms.fondue import CRITERIA, METHODS, ROUNDING
-from unweave.web.answers import SearchAnswer, Visit
 from unweave.web.catalogue import read_row
 from unweave.web.numbers import number
-from unweave.web.shelf import MEMBER, TRIED, Shelf, is_locked, locked_files, read_inside
+from unweave.web.schema import SearchAnswer, Visit
+from unweave.web.store import MEMBER, TRIED, ReadOnlyStore, read_inside
 
 TYPES = ("active", "mixed", "passive")
 
 
-def search_answer(shelf: Shelf, name: str) -> SearchAnswer:
+def search_answer(store: ReadOnlyStore, name: str) -> SearchAnswer:
     """A search from its folder: what it has written so far, and what it said at its end."""
-    folder = shelf.search(name)
+    folder = store.search(name)
     begun, ended = _json(folder / "search.json"), _ended(folder)
     method = str((ended or begun).get("method", "fondue"))
     criterion = CRITERIA[METHODS[method].criterion] if method in METHODS else CRITERIA["trace"]
@@ -23,12 +23,12 @@ def search_answer(shelf: Shelf, name: str) -> SearchAnswer:
     if threshold is None and not ended and begun:
         threshold = criterion.threshold
     kind = METHODS[method].criterion if method in METHODS else "trace"
-    visits = _visits(shelf, name, folder, kind, threshold)
+    visits = _visits(store, name, folder, kind, threshold)
     running = any(visit.state == "running" for visit in visits)
     return SearchAnswer(
         name=name,
         title=METHODS[method].title if method in METHODS else method,
-        over=str((ended or begun).get("over") or _over(shelf, name)),
+        over=str((ended or begun).get("over") or _over(store, name)),
         method=method,
         threshold=threshold,
         first=criterion.first,
@@ -40,12 +40,11 @@ def search_answer(shelf: Shelf, name: str) -> SearchAnswer:
     )
 
 
-def _visits(shelf: Shelf, name: str, folder: Path, criterion: str, threshold: float | None) -> list[Visit]:
-    locks = locked_files()
+def _visits(store: ReadOnlyStore, name: str, folder: Path, criterion: str, threshold: float | None) -> list[Visit]:
     found = []
-    for member in shelf.members(name):
+    for member in store.members(name):
         path, tried = folder / member, TRIED.match(member)
-        row = read_row(path, is_locked(path, locks))
+        row = read_row(path)
         if row is None or tried is None:
             continue
         judged = _judged(path, criterion)
@@ -87,8 +86,8 @@ def _began(path: Path) -> tuple[str, float]:
         return "", 0.0
 
 
-def _over(shelf: Shelf, name: str) -> str:
-    tried = TRIED.match(shelf.members(name)[0])
+def _over(store: ReadOnlyStore, name: str) -> str:
+    tried = TRIED.match(store.members(name)[0])
     return tried["over"] if tried else "latents"
 
 
