@@ -14,7 +14,7 @@ PLACES = {
     "api": ("load", "world", "worlds"),
     "evaluation.evaluation": ("evaluate",),
     "training.notebook": ("train",),
-    "evaluation.measure": ("Yardstick", "measure"),
+    "evaluation.measure": ("Measurer", "Yardstick", "measure"),
     "evaluation.scorer": ("Scorer",),
     "training.experiment": ("Experiment", "Plan"),
     "training.export": ("export", "from_pretrained"),

@@ -10,7 +10,7 @@ from unweave.cli.console import print_json, print_table, say
 from unweave.cli.measuring import add_measuring_options, measured_settings, number_row, save_pictures, watching
 from unweave.cli.options import command, parse
 from unweave.evaluation.compare import Difference, compare, differences_to_plain
-from unweave.evaluation.measure import Yardstick
+from unweave.evaluation.measure import Measurer
 from unweave.evaluation.scores import Scores
 from unweave.evaluation.tables import Table, read_tables
 from unweave.files import write_atomically
@@ -57,8 +57,8 @@ def _measure(tables: list[Table], settings: dict[str, Any], quiet: bool) -> list
     found = []
     for table in tables:
         with watching(f"measuring {table.name}", quiet) as watch:
-            yardstick = Yardstick(table.factors, **settings)
-            found.append(yardstick.measure(table.codes, table.variance, watch=watch))
+            measurer = Measurer(table.factors, **settings)
+            found.append(measurer.measure(table.codes, table.variance, watch=watch))
     return found
 
 

@@ -16,7 +16,7 @@ class Difference:
     first: float
     second: float
     draws: Float[np.ndarray, " seed"]
-    higher_is_better: bool
+    higher_is_better: bool | None
 
     @property
     def value(self) -> float:
@@ -33,8 +33,8 @@ class Difference:
 
     @property
     def better(self) -> str | None:
-        """``first`` or ``second`` where the difference is clear."""
-        if not self.clear:
+        """``first`` or ``second`` where the difference is clear and one direction is better."""
+        if self.higher_is_better is None or not self.clear:
             return None
         return "second" if (self.value > 0) == self.higher_is_better else "first"
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import KFold
 
-from unweave.evaluation.downstream import downstream
+from unweave.metrics.downstream.learning import downstream
 from unweave.metrics.supervised.logistic import quietly_fitted
 
 
@@ -16,10 +16,10 @@ from unweave.metrics.supervised.logistic import quietly_fitted
 @pytest.mark.parametrize(
     ("version", "scheme"), [("19", "multinomial"), pytest.param("021", "ovr", marks=pytest.mark.slow)]
 )
-def test_the_reference_run_is_met(shared: Path, table: str, version: str, scheme: str) -> None:
-    with np.load(shared / f"reference/metrics_{table}.npz") as arrays:
+def test_the_reference_run_is_met(reference: Path, table: str, version: str, scheme: str) -> None:
+    with np.load(reference / f"metrics_{table}.npz") as arrays:
         codes, factors = arrays["codes"], arrays["factors"]
-    text = (shared / f"reference/metrics_{table}.sklearn{version}.json").read_text()
+    text = (reference / f"metrics_{table}.sklearn{version}.json").read_text()
     wanted = json.loads(text)["fixed"]["downstream_logistic_regression_cv"]
     found = downstream(codes, factors, sizes=[100], n_test=300, scheme=scheme)
     for part, name in ((found.test, "test"), (found.train, "train")):

@@ -1,6 +1,5 @@
 """The arrays of one draw, handed to a metric as it asks for them."""
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,9 +13,6 @@ from unweave.evaluation.truth import Truth
 from unweave.metrics import Information, Metric, information
 from unweave.shapes import Float, Tensor
 
-ORDERED = ("mcc",)
-"""Metrics of which nothing is left when the factors are words."""
-
 
 @dataclass(frozen=True)
 class Arrays:
@@ -28,7 +24,7 @@ class Arrays:
     pool: tuple[Tensor, Truth] | None = None
 
 
-class View:
+class Inputs:
     """The arrays of one draw, each made when the first metric asks for it."""
 
     def __init__(
@@ -76,7 +72,7 @@ class View:
 
     def _of(self, model: int | None, row: Metric) -> Any:
         options, needs = self._settings(row), row.needs.split()
-        if _shares_counts(row):
+        if row.counted:
             return row.function(self._informed(options.pop("n_bins", 20)), **options)
         arguments = [self._argument(word, model) for word in needs if word not in ("seed", "split", "pairs")]
         if "pairs" in needs and (self.draw.test is not None or self.table.pool is not None):
@@ -114,13 +110,13 @@ class View:
     def _settings(self, row: Metric) -> dict[str, Any]:
         options = dict(self.settings.get(row.name, {}))
         # a table in file order may be sorted, so a metric that divides it shuffles it; an explicit split is kept
-        shuffles = "seed" in options_of(row) and ("split" not in row.needs.split() or self.draw.test is None)
-        return ({"seed": self.draw.seed} if shuffles else {}) | options
+        drawn = self.draw.test is None if "split" in row.needs.split() else "seed" in row.needs.split()
+        return ({"seed": self.draw.seed} if drawn else {}) | options
 
     def _check(self, row: Metric, needs: list[str]) -> None:
         if "factors" in needs and self.table.truth is None:
             raise ValueError("needs factors, and none are given")
-        if self.table.truth is not None and self.table.truth.words and row.name in ORDERED:
+        if self.table.truth is not None and self.table.truth.words and row.ordered:
             raise ValueError("needs factors that are numbers; words have no order")
         if "models" in needs and (self.table.codes.ndim != 3 or len(self.table.codes) < 2):
             raise ValueError("needs the codes of several models, model × sample × latent")
@@ -134,15 +130,3 @@ class View:
 
     def _one(self, table: Tensor, model: int | None) -> Tensor:
         return table if model is None or table.ndim < 3 else table[model]
-
-
-def _shares_counts(row: Metric) -> bool:
-    """Metrics that start from counts take a ready Information in place of codes, so their factors may be left out."""
-    factors = inspect.signature(row.function).parameters.get("factors")
-    return factors is not None and factors.default is None
-
-
-def options_of(row: Metric) -> list[str]:
-    """The keyword arguments of a metric."""
-    parameters = inspect.signature(row.function).parameters.values()
-    return [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
