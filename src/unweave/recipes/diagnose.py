@@ -79,7 +79,7 @@ class Diagnosed:
 
     def page(self) -> str:
         """One self-contained page."""
-        from unweave.plots.diagnosis import diagnosis_page
+        from unweave.pages.diagnosis import diagnosis_page
 
         shown = {name.replace("_", " "): value for name, value in self.summary().items()}
         return diagnosis_page(self.title, self.diagnosis, self.findings, shown, self.decoder, self.course)

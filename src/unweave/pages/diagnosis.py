@@ -10,12 +10,12 @@ from unweave.evaluation.decoder import Decoder
 from unweave.evaluation.diagnosis import Diagnosis
 from unweave.evaluation.finding import Finding
 from unweave.metrics.polarised.by_type import Dependence
+from unweave.pages.html import Html, chart, chip, element, facts, joined, paragraphs, table
+from unweave.pages.page import Section, page
 from unweave.plots import latents
 from unweave.plots.arrays import TYPES
 from unweave.plots.format import count, number
-from unweave.plots.html import Html, chart, chip, element, facts, joined, paragraphs, table
 from unweave.plots.matrices import heat_map
-from unweave.plots.report import Section, page
 from unweave.plots.training import loss_curves
 
 MOST_SHOWN = 2000
