@@ -15,7 +15,7 @@ class Difference:
 
     first: float
     second: float
-    draws: Float[np.ndarray, "seed"]
+    draws: Float[np.ndarray, " seed"]
     higher_is_better: bool
 
     @property
@@ -72,7 +72,7 @@ def _plain(one: Difference) -> dict[str, Any]:
     return found | {"clear": one.clear, "better": one.better}
 
 
-def _unpaired(first: Float[np.ndarray, "seed"], second: Float[np.ndarray, "seed"]) -> Float[np.ndarray, "seed"]:
+def _unpaired(first: Float[np.ndarray, " seed"], second: Float[np.ndarray, " seed"]) -> Float[np.ndarray, " seed"]:
     """Draws whose variance is the sum of both, whatever the chance correlation of the two orders."""
     both = np.isfinite(first) & np.isfinite(second)
     if both.sum() < 2:

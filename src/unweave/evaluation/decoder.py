@@ -42,7 +42,7 @@ def look_at_decoder(
     run: Run,
     images: Float[Tensor, "sample ..."],
     code: Code,
-    used: Bool[Tensor, "latent"],
+    used: Bool[Tensor, " latent"],
     *,
     n_jacobians: int = 256,
     seed: int = 0,

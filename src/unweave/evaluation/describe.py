@@ -13,10 +13,10 @@ class Description:
     """Every latent over a sample of examples, and how well examples are rebuilt from their mean codes."""
 
     types: list[Type]
-    kl: Float[Tensor, "latent"]
-    mean_variance: Float[Tensor, "latent"]
-    variance_of_variance: Float[Tensor, "latent"]
-    variance_of_mean: Float[Tensor, "latent"]
+    kl: Float[Tensor, " latent"]
+    mean_variance: Float[Tensor, " latent"]
+    variance_of_variance: Float[Tensor, " latent"]
+    variance_of_mean: Float[Tensor, " latent"]
     reconstruction: float
     n_examples: int
     code: Code

@@ -25,14 +25,14 @@ class Number:
     random order, ``adjusted`` the share of the way from chance to the top: (value − chance) / (top − chance).
     """
 
-    value: float | Float[np.ndarray, "model"]
+    value: float | Float[np.ndarray, " model"]
     range: tuple[float, float]
     higher_is_better: bool
-    draws: Float[np.ndarray, "seed *model"]
-    chance: float | Float[np.ndarray, "model"] | None = None
+    draws: Float[np.ndarray, " seed *model"]
+    chance: float | Float[np.ndarray, " model"] | None = None
 
     @property
-    def error(self) -> float | Float[np.ndarray, "model"] | None:
+    def error(self) -> float | Float[np.ndarray, " model"] | None:
         return spread(self.draws)
 
     @property
@@ -41,7 +41,7 @@ class Number:
         return around(self.value, self.draws, self.range)
 
     @property
-    def adjusted(self) -> float | Float[np.ndarray, "model"] | None:
+    def adjusted(self) -> float | Float[np.ndarray, " model"] | None:
         top = self.range[1] if self.higher_is_better else self.range[0]
         if self.chance is None or not math.isfinite(top):
             return None
@@ -83,7 +83,7 @@ class Scores:
         }
 
 
-def spread(draws: Float[np.ndarray, "seed *model"]) -> float | Float[np.ndarray, "model"] | None:
+def spread(draws: Float[np.ndarray, " seed *model"]) -> float | Float[np.ndarray, " model"] | None:
     """Standard deviation over the seeds that gave a number; None with fewer than two, or with infinite ones."""
     kept = draws[~np.isnan(draws).reshape(len(draws), -1).any(1)] if len(draws) else draws
     if len(kept) < 2 or not np.isfinite(kept).all():

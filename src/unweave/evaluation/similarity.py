@@ -88,7 +88,7 @@ class _Seen:
     member: Member
     layers: Activations
     mean: Float[Tensor, "sample latent"]
-    used: Bool[Tensor, "latent"]
+    used: Bool[Tensor, " latent"]
 
 
 def compare_runs(

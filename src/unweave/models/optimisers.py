@@ -45,9 +45,9 @@ class StackedUpdate:
     """
 
     gradients: Float[Tensor, "model size"]
-    learning_rate: Float[Tensor, "model"]
+    learning_rate: Float[Tensor, " model"]
     count: Shaped[Tensor, ""]
-    good: Bool[Tensor, "model"]
+    good: Bool[Tensor, " model"]
     rounded: Shaped[Tensor, "model size"] | None = None
 
 

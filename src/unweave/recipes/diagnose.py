@@ -141,7 +141,7 @@ def diagnose_file(
     return Diagnosed(given.name, found, findings(found, expected), expected, distortion=distortion)
 
 
-def _accuracy(run: Run, found: Diagnosis, rows: Int[Tensor, "sample"], seed: int) -> tuple[TypeAccuracy, ...]:
+def _accuracy(run: Run, found: Diagnosis, rows: Int[Tensor, " sample"], seed: int) -> tuple[TypeAccuracy, ...]:
     factors = known_factors(run.data, rows)
     if factors is None:
         raise ValueError(f"{run.path} learned from data without factors or labels: there is nothing to predict")

@@ -26,7 +26,7 @@ class Batch:
     permutation: Int[Tensor, "batch latent"] | None = None
 
 
-def training_rows(experiment: Experiment, n_examples: int) -> Int[Tensor, "sample"] | None:
+def training_rows(experiment: Experiment, n_examples: int) -> Int[Tensor, " sample"] | None:
     """The rows that may be trained on; None for all of them."""
     if experiment.holdout == 0.0:
         return None
@@ -48,7 +48,7 @@ def batches(experiment: Experiment, data: Data, first: int, last: int) -> Iterat
             yield _batch(experiment, data, rows, {name: drawn[place] for name, drawn in draws.items()}, begin + place)
 
 
-def _draw(experiment: Experiment, steps: Int[Tensor, "step"], n_rows: int) -> dict[str, Tensor]:
+def _draw(experiment: Experiment, steps: Int[Tensor, " step"], n_rows: int) -> dict[str, Tensor]:
     seed, size, latents = experiment.seed, experiment.batch_size, experiment.latents
     drawn = {
         "places": _places(experiment, steps, n_rows, Purpose.BATCH),
@@ -62,7 +62,7 @@ def _draw(experiment: Experiment, steps: Int[Tensor, "step"], n_rows: int) -> di
     return drawn
 
 
-def _places(experiment: Experiment, steps: Int[Tensor, "step"], n_rows: int, purpose: Purpose) -> Tensor:
+def _places(experiment: Experiment, steps: Int[Tensor, " step"], n_rows: int, purpose: Purpose) -> Tensor:
     size, seed = experiment.batch_size, experiment.seed
     if experiment.order == "iid":
         return rng.integers(n_rows, seed, purpose, steps, size, 1)[..., 0]
@@ -71,7 +71,7 @@ def _places(experiment: Experiment, steps: Int[Tensor, "step"], n_rows: int, pur
 
 
 def _batch(
-    experiment: Experiment, data: Data, rows: Int[Tensor, "sample"] | None, draws: dict[str, Tensor], step: int
+    experiment: Experiment, data: Data, rows: Int[Tensor, " sample"] | None, draws: dict[str, Tensor], step: int
 ) -> Batch:
     def images(places: Tensor, purpose: Purpose) -> Tensor:
         chosen = places if rows is None else rows[places]

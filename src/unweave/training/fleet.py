@@ -1,6 +1,6 @@
 """The fleet: many models trained in lockstep, each the model it would be alone.
 
-All state has a leading ``model`` axis. The maths of an objective stays that of one model: `unweave.training.step.losses`
+All state has a leading ``model`` axis. The maths of an objective stays that of one model: `training.step.losses`
 is mapped over the axis. A model whose loss is no longer finite is frozen; the others do not notice.
 """
 
@@ -60,7 +60,7 @@ class Group:
 
     place: slice
     objective: Objective
-    scalars: dict[str, Float[Tensor, "model"]]
+    scalars: dict[str, Float[Tensor, " model"]]
     latents: int
     warmup: int
     discriminators: Discriminators | None
@@ -84,12 +84,12 @@ class Fleet:
     parameters: Float[Tensor, "model size"]
     weights: Float[Tensor, "model size"]
     optimiser_state: Tensors
-    learning_rate: Float[Tensor, "model"]
+    learning_rate: Float[Tensor, " model"]
     groups: list[Group]
-    failed_at: Int[Tensor, "model"]
+    failed_at: Int[Tensor, " model"]
 
     @property
-    def alive(self) -> Bool[Tensor, "model"]:
+    def alive(self) -> Bool[Tensor, " model"]:
         """Which models are still healthy."""
         return self.failed_at < 0
 
@@ -232,7 +232,7 @@ def _judge(fleet: Fleet, group: Group, code: Codes, reconstructions: Tensor, ste
 
 
 def _advance_discriminators(
-    fleet: Fleet, group: Group, source: Source, draws: dict[str, Tensor], code: Codes, good: Bool[Tensor, "model"]
+    fleet: Fleet, group: Group, source: Source, draws: dict[str, Tensor], code: Codes, good: Bool[Tensor, " model"]
 ) -> None:
     assert group.discriminators is not None
     place, objective = group.place, group.objective
@@ -248,7 +248,7 @@ def _advance_discriminators(
 
 
 @torch.no_grad()
-def _keep_failed(group: Group, now: Bool[Tensor, "model"]) -> None:
+def _keep_failed(group: Group, now: Bool[Tensor, " model"]) -> None:
     if now.device.type == "cpu" and not bool(now.any()):
         return
     terms = torch.stack(list(group.terms.values()), dim=1)[:, :MOST_TERMS]

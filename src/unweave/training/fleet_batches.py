@@ -21,7 +21,7 @@ class Source:
 
     data: Data
     members: Members
-    seeds: Int[Tensor, "model"]
+    seeds: Int[Tensor, " model"]
     rows: Int[Tensor, "model sample"] | None
     latent_mask: Float[Tensor, "model 1 latent"]
     second: bool
@@ -51,7 +51,7 @@ def source_of(members: Members, data: Data) -> Source:
     )
 
 
-def draw(source: Source, steps: Int[Tensor, "step"]) -> dict[str, Shaped[Tensor, "step ..."]]:
+def draw(source: Source, steps: Int[Tensor, " step"]) -> dict[str, Shaped[Tensor, "step ..."]]:
     """All random numbers of some steps. Latents that a member does not have get no noise, so they stay silent."""
     size, latents = source.members.experiments[0].batch_size, source.members.latents
     seeds, steps = source.seeds[None, :], steps[:, None]

@@ -54,10 +54,10 @@ class Discriminators:
         self,
         objective: Objective,
         codes: tuple[Tensor, Tensor, Tensor],
-        rate: Float[Tensor, "model"],
+        rate: Float[Tensor, " model"],
         count: Shaped[Tensor, ""],
-        good: Bool[Tensor, "model"],
-    ) -> Float[Tensor, "model"]:
+        good: Bool[Tensor, " model"],
+    ) -> Float[Tensor, " model"]:
         """One update of every good discriminator from (joint codes, other codes, permutation); their losses."""
         if self.tape is None:
             return self._learn_mapped(objective, codes, rate, count, good)

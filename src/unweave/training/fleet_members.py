@@ -95,7 +95,7 @@ def structure(experiment: Experiment) -> dict[str, Any]:
     return shared
 
 
-def scalars_of(components: Sequence[Any], device: torch.device | str) -> dict[str, Float[Tensor, "model"]]:
+def scalars_of(components: Sequence[Any], device: torch.device | str) -> dict[str, Float[Tensor, " model"]]:
     """The fields typed Scalar of equal components, stacked."""
     names = [name for name, kind in hints(type(components[0])).items() if kind == Scalar]
     return {

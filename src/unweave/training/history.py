@@ -17,9 +17,9 @@ class History:
 
     columns: list[str] = field(default_factory=list)
     steps: list[int] = field(default_factory=list)
-    rows: list[Float[Tensor, "column"]] = field(default_factory=list)
+    rows: list[Float[Tensor, " column"]] = field(default_factory=list)
 
-    def add(self, step: int, columns: list[str], row: Float[Tensor, "column"]) -> None:
+    def add(self, step: int, columns: list[str], row: Float[Tensor, " column"]) -> None:
         """Append one row."""
         self.columns = columns
         self.steps.append(step)
@@ -29,7 +29,7 @@ class History:
         """All rows as one tensor on the CPU."""
         return torch.stack(self.rows).cpu() if self.rows else torch.zeros(0, len(self.columns))
 
-    def column(self, name: str) -> Float[Tensor, "row"]:
+    def column(self, name: str) -> Float[Tensor, " row"]:
         """One quantity over time."""
         if name not in self.columns:
             raise KeyError(f"the history has no column {name!r}; it has {', '.join(self.columns)}")
@@ -47,7 +47,7 @@ class History:
         return {"history.steps": torch.tensor(self.steps, dtype=torch.int64), "history.values": self.values()}
 
 
-def restored(columns: list[str], steps: Int[Tensor, "row"], values: Float[Tensor, "row column"]) -> History:
+def restored(columns: list[str], steps: Int[Tensor, " row"], values: Float[Tensor, "row column"]) -> History:
     """The inverse of :meth:`History.tensors`."""
     return History(columns, steps.tolist(), list(values.unbind(0)))
 

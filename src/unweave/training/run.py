@@ -75,7 +75,7 @@ class Run:
         model.load_state_dict(tensors)
         return model.to(self.device, memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 
-    def rows(self, n: int, seed: int = 0) -> Int[Tensor, "sample"]:
+    def rows(self, n: int, seed: int = 0) -> Int[Tensor, " sample"]:
         """Rows of the data, drawn without repetition; held-out ones where the run kept some."""
         trained = training_rows(self.experiment, len(self.data))
         pool = torch.arange(len(self.data))

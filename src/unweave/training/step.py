@@ -80,7 +80,7 @@ def update(learner: Learner, batch: Batch, step: int) -> tuple[Terms, Code]:
     return terms, code
 
 
-def summary(terms: Terms, code: Code) -> Float[Tensor, "column"]:
+def summary(terms: Terms, code: Code) -> Float[Tensor, " column"]:
     """One row of the history: every term, then every statistic of every latent."""
     mean, variance = code.mean.detach(), code.variance.detach()
     per_latent = (

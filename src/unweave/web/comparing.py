@@ -32,7 +32,7 @@ class Seen:
     types: list[Type]
 
     @property
-    def used(self) -> Bool[Tensor, "latent"]:
+    def used(self) -> Bool[Tensor, " latent"]:
         return torch.tensor([kind != "passive" for kind in self.types])
 
 

@@ -52,7 +52,7 @@ def latents_answer(opened: Opened) -> LatentsAnswer:
     )
 
 
-def examples_answer(opened: Opened, rows: Int[Tensor, "sample"]) -> ExamplesAnswer:
+def examples_answer(opened: Opened, rows: Int[Tensor, " sample"]) -> ExamplesAnswer:
     """Some rows of the data with their factors and codes."""
     run = opened.with_data()
     factors = known_factors(run.data, rows)
@@ -65,12 +65,12 @@ def examples_answer(opened: Opened, rows: Int[Tensor, "sample"]) -> ExamplesAnsw
     )
 
 
-def images_of(opened: Opened, rows: Int[Tensor, "sample"]) -> Float[Tensor, "sample ..."]:
+def images_of(opened: Opened, rows: Int[Tensor, " sample"]) -> Float[Tensor, "sample ..."]:
     """Examples by row."""
     return opened.with_data().data.examples(rows)
 
 
-def chosen_rows(opened: Opened, rows: list[int], n: int, seed: int) -> Int[Tensor, "sample"]:
+def chosen_rows(opened: Opened, rows: list[int], n: int, seed: int) -> Int[Tensor, " sample"]:
     """The rows that were asked for, or a draw of them."""
     run = opened.with_data()
     if not rows:
@@ -114,7 +114,7 @@ def _latent(found: Description, latent: int, edges: np.ndarray) -> LatentAnswer:
     )
 
 
-def _histogram(values: Float[Tensor, "sample"], edges: np.ndarray) -> list[float]:
+def _histogram(values: Float[Tensor, " sample"], edges: np.ndarray) -> list[float]:
     inside = np.clip(values.numpy(), edges[0], edges[-1])
     return [round(float(height), 5) for height in np.histogram(inside, edges, density=True)[0]]
 

@@ -25,9 +25,9 @@ class Mle:
 
     score: float
     neighbours: tuple[int, ...]
-    per_k: Float[Tensor, "k"]
-    levina_bickel: Float[Tensor, "k"]
-    mackay_ghahramani: Float[Tensor, "k"]
+    per_k: Float[Tensor, " k"]
+    levina_bickel: Float[Tensor, " k"]
+    mackay_ghahramani: Float[Tensor, " k"]
     stable: Stable
     n_points: int
 
@@ -76,12 +76,12 @@ def distinct_distances(
     return neighbour_distances(kept, n_neighbours)
 
 
-def _inverse(distances: Float[Tensor, "sample k"]) -> Float[Tensor, "sample"]:
+def _inverse(distances: Float[Tensor, "sample k"]) -> Float[Tensor, " sample"]:
     # 1 / d_k(x) = 1/(k − 1) Σ_{j<k} log T_k(x) / T_j(x)
     return (distances[:, -1:] / distances[:, :-1]).log().mean(1)
 
 
-def _mean_of_estimates(inverses: Float[Tensor, "k sample"]) -> Float[Tensor, "k"]:
+def _mean_of_estimates(inverses: Float[Tensor, "k sample"]) -> Float[Tensor, " k"]:
     # a point whose neighbours are all equally far has no estimate of its own
     finite = inverses > 0
     estimates = torch.where(finite, 1.0 / inverses.clamp(min=1e-300), 0.0).sum(1) / finite.sum(1)

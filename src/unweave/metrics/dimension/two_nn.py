@@ -16,8 +16,8 @@ class TwoNN:
     """``score`` is the slope of ``log_survival`` over ``log_ratio``, two lines that should be one if it holds."""
 
     score: float
-    log_ratio: Float[Tensor, "kept"]
-    log_survival: Float[Tensor, "kept"]
+    log_ratio: Float[Tensor, " kept"]
+    log_survival: Float[Tensor, " kept"]
     n_points: int
 
 

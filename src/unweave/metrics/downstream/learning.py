@@ -25,7 +25,7 @@ class Downstream:
     score: float
     sizes: tuple[int, ...]
     """Numbers of labels."""
-    mean: Float[Tensor, "size"]
+    mean: Float[Tensor, " size"]
     test: Float[Tensor, "size factor"]
     train: Float[Tensor, "size factor"]
     efficiency: float | None
@@ -93,7 +93,7 @@ def _parts(
     return split(codes, factors, test_codes, test_factors, n_train=chosen[-1], n_test=test, seed=seed), chosen
 
 
-def _efficiency(sizes: tuple[int, ...], mean: Float[np.ndarray, "size"]) -> float | None:
+def _efficiency(sizes: tuple[int, ...], mean: Float[np.ndarray, " size"]) -> float | None:
     if 100 not in sizes or 10_000 not in sizes or mean[sizes.index(10_000)] == 0:
         return None
     return float(mean[sizes.index(100)] / mean[sizes.index(10_000)])

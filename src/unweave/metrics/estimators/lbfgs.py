@@ -16,26 +16,26 @@ from unweave.shapes import Float
 MEMORY = 10
 EPSILON = float(np.finfo(np.float64).eps)
 
-Objective = Callable[[Float[np.ndarray, "weight"]], tuple[float, Float[np.ndarray, "weight"]]]
+Objective = Callable[[Float[np.ndarray, " weight"]], tuple[float, Float[np.ndarray, " weight"]]]
 """From a point to the value and the gradient there."""
 
 
 class _Pair(NamedTuple):
     """A step, what it changed in the gradient, and the product of both."""
 
-    step: Float[np.ndarray, "weight"]
-    change: Float[np.ndarray, "weight"]
+    step: Float[np.ndarray, " weight"]
+    change: Float[np.ndarray, " weight"]
     product: float
 
 
 def minimise(
     objective: Objective,
-    start: Float[np.ndarray, "weight"],
+    start: Float[np.ndarray, " weight"],
     *,
     n_steps: int = 100,
     gradient_tolerance: float = 1e-4,
     value_tolerance: float = 64 * EPSILON,
-) -> Float[np.ndarray, "weight"]:
+) -> Float[np.ndarray, " weight"]:
     """The point reached when no entry of the gradient exceeds its tolerance, the value rests, or steps run out."""
     point, pairs = start, deque[_Pair](maxlen=MEMORY)
     value, gradient = objective(point)
@@ -76,7 +76,7 @@ class _Path:
         return Trial(step, value, float(self.gradient @ self.direction))
 
 
-def _newton(gradient: Float[np.ndarray, "weight"], pairs: deque[_Pair]) -> Float[np.ndarray, "weight"]:
+def _newton(gradient: Float[np.ndarray, " weight"], pairs: deque[_Pair]) -> Float[np.ndarray, " weight"]:
     """H g, with H the inverse Hessian that the pairs imply: from the newest to the oldest, and back."""
     if not pairs:
         return gradient

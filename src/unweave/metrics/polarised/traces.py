@@ -21,7 +21,7 @@ class Traces:
     score: float
     sampled: float
     mean: float
-    per_latent: Float[Tensor, "latent"]
+    per_latent: Float[Tensor, " latent"]
     counts: int
 
 

@@ -22,8 +22,8 @@ def variable_types(
     *,
     rule: str = "variance",
     threshold: float | None = None,
-    prior_variance: Float[Tensor, "latent"] | Float[Tensor, "sample latent"] | None = None,
-    prior_mean: Float[Tensor, "latent"] | Float[Tensor, "sample latent"] | None = None,
+    prior_variance: Float[Tensor, " latent"] | Float[Tensor, "sample latent"] | None = None,
+    prior_mean: Float[Tensor, " latent"] | Float[Tensor, "sample latent"] | None = None,
 ) -> list[Type]:
     """The type of every latent, from the means and variances of its posterior over a sample.
 

@@ -87,7 +87,7 @@ def _gather(blocks: Iterator[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray
 
 
 def _classify(
-    features: Float[np.ndarray, "batch latent"], labels: Int[np.ndarray, "batch"], n_train: int, scheme: str
+    features: Float[np.ndarray, "batch latent"], labels: Int[np.ndarray, " batch"], n_train: int, scheme: str
 ) -> BetaVae:
     train, test = features[:n_train], features[n_train:]
     classes, (on_train, on_test) = logistic(train, labels[:n_train], (train, test), scheme)

@@ -29,12 +29,12 @@ class Dci:
     """Mean accuracy on the test rows."""
     informativeness_train: float
     importance: Float[Tensor, "latent factor"]
-    per_latent: Float[Tensor, "latent"]
+    per_latent: Float[Tensor, " latent"]
     """Disentanglement of each latent, before weighing."""
-    per_factor: Float[Tensor, "factor"]
+    per_factor: Float[Tensor, " factor"]
     """Completeness of each factor, before weighing."""
-    accuracy: Float[Tensor, "factor"]
-    accuracy_train: Float[Tensor, "factor"]
+    accuracy: Float[Tensor, " factor"]
+    accuracy_train: Float[Tensor, " factor"]
     backend: str
 
 
@@ -103,7 +103,7 @@ def completeness(importance: Float[np.ndarray, "latent factor"]) -> float:
     return disentanglement(np.asarray(importance).T)
 
 
-def concentration(rows: Float[np.ndarray, "row column"]) -> Float[np.ndarray, "row"]:
+def concentration(rows: Float[np.ndarray, "row column"]) -> Float[np.ndarray, " row"]:
     """1 − entropy of each row's shares, to the base of their number. A row of one column is concentrated."""
     rows = np.abs(np.asarray(rows, np.float64))
     if rows.shape[1] == 1:

@@ -17,7 +17,7 @@ class Ds:
     """``score`` is the mean of ``per_factor`` over the factors that vary."""
 
     score: float
-    per_factor: Float[Tensor, "factor"]
+    per_factor: Float[Tensor, " factor"]
     matrix: Float[Tensor, "latent factor"]
     """A/M: what nearest neighbours in one latent tell of one factor, normalised."""
     kinds: tuple[str, ...]
@@ -68,7 +68,7 @@ def ds(
 
 
 def nearest(
-    train: Float[np.ndarray, "sample"], test: Float[np.ndarray, "test"], n_neighbours: int
+    train: Float[np.ndarray, " sample"], test: Float[np.ndarray, " test"], n_neighbours: int
 ) -> Int[np.ndarray, "test neighbour"]:
     """Row numbers of the nearest numbers. Sorted, they lie within ``n_neighbours`` places of where a number belongs."""
     order = np.argsort(train, kind="stable")
@@ -100,7 +100,7 @@ def _classification(train: np.ndarray, test: np.ndarray, near: np.ndarray, form:
     return accuracy / constant if form == "printed" else max(0.0, (accuracy - constant) / (1.0 - constant))
 
 
-def _vote(labels: Int[np.ndarray, "test neighbour"], n_classes: int) -> Int[np.ndarray, "test"]:
+def _vote(labels: Int[np.ndarray, "test neighbour"], n_classes: int) -> Int[np.ndarray, " test"]:
     """The commonest label of each row, the smallest of equals."""
     agreeing = (labels[:, :, None] == labels[:, None, :]).sum(2)
     most = agreeing == agreeing.max(1, keepdims=True)

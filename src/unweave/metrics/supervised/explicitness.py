@@ -20,8 +20,8 @@ class Explicitness:
 
     score: float
     train: float
-    per_factor: Float[Tensor, "factor"]
-    per_factor_train: Float[Tensor, "factor"]
+    per_factor: Float[Tensor, " factor"]
+    per_factor_train: Float[Tensor, " factor"]
     scheme: str
 
 
@@ -59,7 +59,7 @@ def explicitness(
 
 
 def macro_area(
-    classes: Int[np.ndarray, "class"], chances: Float[np.ndarray, "sample class"], truth: Int[np.ndarray, "sample"]
+    classes: Int[np.ndarray, " class"], chances: Float[np.ndarray, "sample class"], truth: Int[np.ndarray, " sample"]
 ) -> float:
     """Mean over the values present of the area under the curve of that value against the rest."""
     present = np.unique(truth)
@@ -70,7 +70,7 @@ def macro_area(
     return float((sum(areas) + CHANCE * (len(present) - len(areas))) / len(present))
 
 
-def _area(scores: Float[np.ndarray, "sample"], positive: Bool[np.ndarray, "sample"]) -> float:
+def _area(scores: Float[np.ndarray, " sample"], positive: Bool[np.ndarray, " sample"]) -> float:
     ordered, own = np.sort(scores), scores[positive]
     # ties at their mean rank
     ranks = (np.searchsorted(ordered, own, "left") + np.searchsorted(ordered, own, "right") + 1) / 2

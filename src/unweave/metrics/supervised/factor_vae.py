@@ -21,7 +21,7 @@ class FactorVae:
     train_accuracy: float
     votes: Int[Tensor, "latent factor"]
     """How often each latent varied least while each factor was held fixed, in the rows to fit on."""
-    active: Bool[Tensor, "latent"]
+    active: Bool[Tensor, " latent"]
     """The latents that may be voted for."""
     n_active_latents: int
     prune: str
@@ -102,7 +102,7 @@ def factor_vae_of_draws(
     return _majority(parts[0], parts[1], kept, prune)
 
 
-def _active(variance: Float[np.ndarray, "latent"], prune: str, threshold: float) -> Bool[np.ndarray, "latent"]:
+def _active(variance: Float[np.ndarray, " latent"], prune: str, threshold: float) -> Bool[np.ndarray, " latent"]:
     if prune not in PRUNE:
         raise ValueError(f"prune must be one of {', '.join(PRUNE)}, not {prune!r}")
     if threshold < 0:
@@ -120,7 +120,7 @@ def _variance(table: Float[Tensor, "*batch sample latent"]) -> Float[Tensor, "*b
 
 def _drawn_votes(
     table: Float[Tensor, "sample latent"],
-    variance: Float[Tensor, "latent"],
+    variance: Float[Tensor, " latent"],
     groups: Grouped,
     n_batches: int,
     batch_size: int,
@@ -134,19 +134,19 @@ def _drawn_votes(
 
 
 def _stillest(
-    batches: Float[Tensor, "batch sample latent"], variance: Float[Tensor, "latent"]
-) -> Int[np.ndarray, "batch"]:
+    batches: Float[Tensor, "batch sample latent"], variance: Float[Tensor, " latent"]
+) -> Int[np.ndarray, " batch"]:
     # argmin_j Var_batch[z_j] / Var[z_j]; numpy's argmin takes the first NaN, as the original's does
     return (_variance(batches) / variance).cpu().numpy().argmin(1)
 
 
 def _count(
-    winner: Int[np.ndarray, "batch"], which: Int[np.ndarray, "batch"], shape: tuple[int, ...]
+    winner: Int[np.ndarray, " batch"], which: Int[np.ndarray, " batch"], shape: tuple[int, ...]
 ) -> Int[np.ndarray, "latent factor"]:
     return np.bincount(winner * shape[1] + which, minlength=shape[0] * shape[1]).reshape(shape)
 
 
-def _majority(train: np.ndarray, test: np.ndarray, active: Bool[Tensor, "latent"], prune: str) -> FactorVae:
+def _majority(train: np.ndarray, test: np.ndarray, active: Bool[Tensor, " latent"], prune: str) -> FactorVae:
     answer = train.argmax(1)
     train_accuracy, accuracy = (
         float(votes[np.arange(len(votes)), answer].sum() / votes.sum()) for votes in (train, test)

@@ -23,8 +23,8 @@ class Infomec:
     explicitness: float
     compactness: float
     share: Float[Tensor, "latent factor"]
-    active: Bool[Tensor, "latent"]
-    per_factor: Float[Tensor, "factor"]
+    active: Bool[Tensor, " latent"]
+    per_factor: Float[Tensor, " factor"]
     """Explicitness of every factor."""
 
     @property
@@ -94,7 +94,7 @@ def _neighbours(
     scaled = scaled + 1e-10 * scaled.abs().mean(0).clamp(min=1.0) * noise
     columns = truth.values.unbind(-1)
 
-    def tell(code: Float[Tensor, "sample"]) -> Float[Tensor, "factor"]:
+    def tell(code: Float[Tensor, " sample"]) -> Float[Tensor, " factor"]:
         return torch.stack([neighbour_information(code, factor, n_neighbours) for factor in columns])
 
     return torch.stack(side_by_side(tell, scaled.unbind(-1)))

@@ -15,8 +15,8 @@ class Mcc:
     """``score`` is the mean of ``per_factor``; ``latent`` is the latent matched to each factor, −1 for none."""
 
     score: float
-    per_factor: Float[Tensor, "factor"]
-    latent: Int[Tensor, "factor"]
+    per_factor: Float[Tensor, " factor"]
+    latent: Int[Tensor, " factor"]
     correlation: Float[Tensor, "latent factor"]
 
 

@@ -17,7 +17,7 @@ class Mig:
     score: Score
     per_factor: Float[Tensor, "*model factor"]
     mutual: Float[Tensor, "*model latent factor"]
-    denominator: Float[Tensor, "factor"]
+    denominator: Float[Tensor, " factor"]
 
 
 def mig(codes: Any, factors: Any = None, *, n_bins: int = 20, normalise: str = "entropy") -> Mig:

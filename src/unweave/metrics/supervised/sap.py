@@ -19,7 +19,7 @@ class Sap:
     """``score`` is the mean of ``per_factor``, the lead of the best latent over the second best."""
 
     score: float
-    per_factor: Float[Tensor, "factor"]
+    per_factor: Float[Tensor, " factor"]
     matrix: Float[Tensor, "latent factor"]
     """Test accuracy of each latent for each factor; the squared correlation for continuous factors."""
     backend: str
@@ -83,18 +83,18 @@ def _accuracies(parts: Split, backend: str) -> Float[np.ndarray, "latent factor"
     return matrix
 
 
-def _exact(train: np.ndarray, targets: np.ndarray, test: np.ndarray) -> Int[np.ndarray, "test"]:
+def _exact(train: np.ndarray, targets: np.ndarray, test: np.ndarray) -> Int[np.ndarray, " test"]:
     return decide(test, *linear_svc(train, targets))
 
 
-def _sklearn(train: np.ndarray, targets: np.ndarray, test: np.ndarray) -> Int[np.ndarray, "test"]:
+def _sklearn(train: np.ndarray, targets: np.ndarray, test: np.ndarray) -> Int[np.ndarray, " test"]:
     from sklearn.svm import LinearSVC
 
     model = LinearSVC(C=0.01, class_weight="balanced", dual=False).fit(train[:, None], targets)
     return model.predict(test[:, None])
 
 
-def _bins(train: np.ndarray, targets: np.ndarray, test: np.ndarray) -> Int[np.ndarray, "test"]:
+def _bins(train: np.ndarray, targets: np.ndarray, test: np.ndarray) -> Int[np.ndarray, " test"]:
     edges = thresholds(train, 64)
     n_classes = int(targets.max()) + 1
     place = np.searchsorted(edges, train, side="left")

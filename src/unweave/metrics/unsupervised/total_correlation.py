@@ -16,7 +16,7 @@ class TotalCorrelation:
 
     score: Score
     pseudo: Score
-    singular: bool | Bool[Tensor, "model"]
+    singular: bool | Bool[Tensor, " model"]
     covariance: Float[Tensor, "*model latent latent"]
 
 

@@ -16,7 +16,7 @@ from unweave.shapes import Bool, Float, Tensor
 class Udr:
     """``score`` of every model: the median of its column of ``pairwise``, itself left out."""
 
-    score: Float[Tensor, "model"]
+    score: Float[Tensor, " model"]
     pairwise: Float[Tensor, "model model"]
     correlations: Float[Tensor, "model model latent latent"]
     """Entry (i, j): how strongly each latent of model i (rows) goes with each of model j (columns)."""
