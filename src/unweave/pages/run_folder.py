@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from unweave.evaluation.describe import Description, describe, findings
+from unweave.evaluation.describe import Description, describe
+from unweave.evaluation.findings import expected_of, sentences
 from unweave.pages.page import Page
 from unweave.pages.run import CodeSamples, LatentTable, Pictures, TrainingCurves, run_page
 from unweave.training.experiment import experiment_to
@@ -27,7 +28,6 @@ def write_run_page(run: Run, description: Description | None = None) -> Path:
 def page_of_run(run: Run, description: Description) -> Page:
     """The page of a run and its pictures, not yet written."""
     environment = run.files.read_json("environment.json")
-    space = run.experiment.world.card().space
     experiment = run.experiment
     return run_page(
         title=f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}",
@@ -42,7 +42,7 @@ def page_of_run(run: Run, description: Description) -> Page:
         curves=_curves(run),
         shown=_pictures(run) if len(run.data.shape) == 3 else None,
         codes=CodeSamples(description.code.mean[:N_SAMPLES].numpy(), description.code.sampled[:N_SAMPLES].numpy()),
-        findings=findings(description, len(space.factors) if space else None),
+        findings=sentences(description, expected_of(experiment.world.card().space)),
         summary={
             "steps": experiment.steps,
             "latents": experiment.latents,

@@ -10,7 +10,7 @@ import numpy as np
 
 from unweave.config import from_plain
 from unweave.data import WORLDS, World
-from unweave.evaluation.diagnosis import diagnose as diagnose_codes
+from unweave.evaluation.diagnosis import diagnose_codes
 from unweave.evaluation.findings import expected_of, findings
 from unweave.evaluation.points import Points, points_of_file, points_of_run, points_of_world
 from unweave.evaluation.similarity import Similarity, compare_runs
