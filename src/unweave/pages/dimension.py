@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from unweave.pages.html import Html, chart, element, facts, joined, paragraphs, table
 from unweave.pages.page import Page, Section, page
 from unweave.plots.dimension import ElbowTable, SearchTable, criterion, elbow_curves, search_path
-from unweave.plots.format import plain, short
+from unweave.plots.format import in_words, short
 from unweave.plots.save import to_png
 
 if TYPE_CHECKING:
@@ -69,4 +69,4 @@ def _models(rows: Sequence[Mapping[str, Any]]) -> Html:
 
 
 def _cell(value: Any) -> Any:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else plain(value)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else in_words(value)

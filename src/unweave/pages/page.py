@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.pages.html import Html, element, joined
-from unweave.plots.format import plain
+from unweave.plots.format import in_words
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def page(
 
 
 def _header(title: str, meta: Mapping[str, Any], lead: str, kicker: str) -> Html:
-    pairs = (element("div", element("dt", name), element("dd", plain(value))) for name, value in meta.items())
+    pairs = (element("div", element("dt", name), element("dd", in_words(value))) for name, value in meta.items())
     return element(
         "header",
         element("p", kicker, class_="kicker"),

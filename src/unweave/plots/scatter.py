@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from unweave.plots.arrays import checked
 from unweave.plots.point_names import name_points
-from unweave.plots.series import legend, look
+from unweave.plots.series import legend, series_style
 from unweave.plots.style import LINE, name_axes, new_figure
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def scatter(
         up = checked(f"y of {name}", y, "run", finite=False, run=len(across)).astype(float)
         kept = np.isfinite(across) & np.isfinite(up)
         total += int(kept.sum())
-        style = look(place)
+        style = series_style(place)
         drawn = axes.scatter(
             across[kept], up[kept], s=22, c=style["color"], marker=style["marker"], alpha=0.8, linewidths=0, label=name
         )
