@@ -22,7 +22,7 @@ from unweave.metrics.dimension.intrinsic import Intrinsic
 from unweave.metrics.dimension.intrinsic import intrinsic as intrinsic_of
 from unweave.metrics.dimension.mle import NEIGHBOURS
 from unweave.metrics.estimators.arrays import as_codes
-from unweave.models import Likelihood, Network, Objective, Optimiser
+from unweave.models import Likelihood, Method, Network, Optimiser
 from unweave.models.initialise import Scheme
 from unweave.models.likelihoods import Bernoulli
 from unweave.models.networks import Conv
@@ -37,9 +37,9 @@ from unweave.recipes.dimension_search import DimensionSearch
 from unweave.shapes import Tensor
 from unweave.training import loop
 from unweave.training.experiment import TABLES, Plan, experiment_from, experiment_to
-from unweave.training.loop import Manner
 from unweave.training.progress import progress
 from unweave.training.run import Run
+from unweave.training.running import RunOptions
 
 
 def world(name: str, **options: Any) -> Data:
@@ -73,7 +73,7 @@ def train(
     world: str | World | Mapping[str, Any],
     folder: str | Path | None = None,
     *,
-    objective: Objective | str | Mapping[str, Any] = BetaVAE(),
+    objective: Method | str | Mapping[str, Any] = BetaVAE(),
     network: Network | str | Mapping[str, Any] = Conv(),
     likelihood: Likelihood | str | Mapping[str, Any] = Bernoulli(),
     optimiser: Optimiser | str | Mapping[str, Any] = Adam(),
@@ -265,7 +265,7 @@ def compare(
 class ModelSettings(TypedDict, total=False):
     """The fields of :class:`Experiment` but for its world."""
 
-    objective: Objective | str | Mapping[str, Any]
+    objective: Method | str | Mapping[str, Any]
     network: Network | str | Mapping[str, Any]
     likelihood: Likelihood | str | Mapping[str, Any]
     optimiser: Optimiser | str | Mapping[str, Any]
@@ -416,11 +416,11 @@ def _is_folder(what: Any) -> bool:
 
 def _watched(quiet: bool) -> Prepare:
     @contextlib.contextmanager
-    def prepare(words: str) -> Iterator[Manner]:
+    def prepare(words: str) -> Iterator[RunOptions]:
         if quiet:
-            yield Manner()
+            yield RunOptions()
             return
         with progress(words) as watch:
-            yield Manner((watch,))
+            yield RunOptions((watch,))
 
     return prepare

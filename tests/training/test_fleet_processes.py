@@ -9,8 +9,8 @@ from unweave.data.micro import Micro
 from unweave.models.networks import Conv
 from unweave.models.optimisers import Adam
 from unweave.training.experiment import Experiment, Plan
-from unweave.training.fleet_run import train_fleet
 from unweave.training.loop import train
+from unweave.training.many import train_many
 from unweave.training.run import Run
 
 
@@ -18,11 +18,11 @@ from unweave.training.run import Run
 def test_members_side_by_side_are_the_single_runs_to_the_last_bit(tmp_path: Path) -> None:
     base = Experiment(Micro(), network=Conv((4, 4), (4, 4), 8), steps=3, batch_size=4, latents=2, plan=Plan("cpu", 2))
     given = [base, replace(base, seed=1), replace(base, seed=2, optimiser=Adam(1e30))]
-    paths = train_fleet(given, tmp_path / "fleet")
+    paths = train_many(given, tmp_path / "fleet")
     for member, path in zip(given[:2], paths):
         single = replace(member, plan=Plan("cpu", 1))
         assert Run(path).experiment == single.resolve()
         other = Run(train(single, tmp_path / "alone" / str(member.seed)))
         assert Run(path).files.read("model.safetensors") == other.files.read("model.safetensors")
     assert Run(paths[2]).state == "failed"
-    assert train_fleet(given, tmp_path / "fleet") == paths
+    assert train_many(given, tmp_path / "fleet") == paths

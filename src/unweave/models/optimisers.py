@@ -19,6 +19,7 @@ class Optimiser(ABC):
     """Update rules written in place over ``{"name": tensor}``."""
 
     name: ClassVar[str]
+    learning_rate: Scalar
 
     @abstractmethod
     def start(self, parameters: Mapping[str, Tensor]) -> Tensors:

@@ -16,7 +16,7 @@ from unweave.plots.save import to_pdf, to_png
 from unweave.studies.cost import cost_of, words_of
 from unweave.studies.results import Results
 from unweave.studies.verdicts import Comparison
-from unweave.training.loop import environment
+from unweave.training.results import environment
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,9 +10,9 @@ from unweave.evaluation.describe import Description, describe
 from unweave.evaluation.findings import expected_of, sentences
 from unweave.pages.page import Page
 from unweave.pages.run import CodeSamples, LatentTable, Pictures, TrainingCurves, run_page
+from unweave.training.engine import LATENT_STATISTICS
 from unweave.training.experiment import experiment_to
 from unweave.training.run import Run
-from unweave.training.step import LATENT_STATISTICS
 
 N_FRAMES, WIDTH, N_PICTURES, N_SAMPLES = 21, 2.5, 10, 1000
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from unweave.data.files import digest, write_text
 from unweave.runs.folder import RunFolder
 from unweave.training.experiment import Experiment, experiment_to
-from unweave.training.loop import environment
+from unweave.training.results import environment
 
 TRAINED = ("model.safetensors", "history.", "snapshots/")
 """What training writes: when one of these is damaged, the run is trained again, to the same bits."""

@@ -1,6 +1,5 @@
-"""The portable engine of a fleet: PyTorch's own layers, mapped over the model axis. Runs wherever PyTorch does."""
+"""The portable backend of a fleet: PyTorch's own layers, mapped over the model axis. Runs wherever PyTorch does."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -11,9 +10,7 @@ from unweave.models import VAE
 from unweave.models.kernels.codes import Codes
 from unweave.models.kernels.layout import Layout, layout_of
 from unweave.shapes import Float, Tensor
-
-Judge = Callable[[Codes, Float[Tensor, "model batch"]], Float[Tensor, ""]]
-"""From the codes and reconstruction losses of all models to the sum of their losses."""
+from unweave.training.fleet.backend import TotalLoss
 
 
 @dataclass(frozen=True)
@@ -32,14 +29,14 @@ class Portable:
         weights: Float[Tensor, "model size"],
         examples: Float[Tensor, "model batch ..."],
         noise: Float[Tensor, "model batch latent"],
-        judge: Judge,
+        total_loss: TotalLoss,
     ) -> tuple[Float[Tensor, "model size"], Codes]:
         """The gradient of every model's loss, and the codes it was computed from."""
         leaves = self._leaves_of(weights)
         *fields, reconstructions = torch.vmap(self._forward)(leaves, examples, noise)
         codes = Codes(*fields)
         # models do not meet, so the gradient of the summed loss is every model's own
-        found = torch.autograd.grad(judge(codes, reconstructions), list(leaves.values()))
+        found = torch.autograd.grad(total_loss(codes, reconstructions), list(leaves.values()))
         return self.layout.rows(dict(zip(leaves, found))), codes.detach()
 
     @torch.no_grad()
@@ -52,8 +49,8 @@ class Portable:
         """The codes of some models (rows of the stack) for a batch each."""
         return Codes(*torch.vmap(self._code)(self.layout.views(weights), examples, noise))
 
-    def discriminators(self, module: nn.Module) -> None:
-        """No kernels: discriminators are mapped like everything else."""
+    def network(self, module: nn.Module) -> None:
+        """No kernels: networks beside the models are mapped like everything else."""
 
     def _leaves_of(self, weights: Tensor) -> dict[str, Tensor]:
         """Views by which gradients are taken, made once: updates in place show through them."""
@@ -65,7 +62,7 @@ class Portable:
         return self.leaves[key]
 
     def weights(self, parameters: Float[Tensor, "model size"]) -> Float[Tensor, "model size"]:
-        """What this engine reads: the parameters themselves."""
+        """What this backend reads: the parameters themselves."""
         return parameters
 
     def _forward(self, parameters: dict[str, Tensor], examples: Tensor, noise: Tensor) -> tuple[Tensor, ...]:
@@ -77,5 +74,5 @@ class Portable:
 
 
 def portable(template: VAE) -> Portable:
-    """The portable engine for models of this structure."""
+    """The portable backend for models of this structure."""
     return Portable(template, layout_of(template))

@@ -1,4 +1,4 @@
-"""The engine for small dense networks: batched products of all models, without mapping single ones.
+"""The backend for small dense networks: batched products of all models, without mapping single ones.
 
 On a CPU a step of such a network is a few hundred small operations, and what ``vmap`` adds to each of them costs more
 than the arithmetic. Posterior, likelihood and objective are the single-model code all the same.
@@ -14,7 +14,8 @@ from unweave.models.kernels.layout import layout_of
 from unweave.models.networks.mlp import Layers, MLPDecoder
 from unweave.models.posteriors import Deterministic, Diagonal
 from unweave.shapes import Float, Tensor
-from unweave.training.fleet_portable import Judge, Portable
+from unweave.training.fleet.backend import TotalLoss
+from unweave.training.fleet.portable import Portable
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class DenseStack(Portable):
         weights: Float[Tensor, "model size"],
         examples: Float[Tensor, "model batch ..."],
         noise: Float[Tensor, "model batch latent"],
-        judge: Judge,
+        total_loss: TotalLoss,
     ) -> tuple[Float[Tensor, "model size"], Codes]:
         """The gradient of every model's loss, and the codes it was computed from."""
         leaves = self._leaves_of(weights)
@@ -38,7 +39,7 @@ class DenseStack(Portable):
         flat = examples.flatten(0, 1)
         # a likelihood sums over an example, whichever model it belongs to
         losses = self.template.architecture.likelihood.loss(flat, outputs.reshape(flat.shape))
-        found = torch.autograd.grad(judge(codes, losses.view(examples.shape[:2])), list(leaves.values()))
+        found = torch.autograd.grad(total_loss(codes, losses.view(examples.shape[:2])), list(leaves.values()))
         return self.layout.rows(dict(zip(leaves, found))), codes.detach()
 
     @torch.no_grad()
@@ -69,7 +70,7 @@ class DenseStack(Portable):
 
 
 def dense_stack(template: VAE) -> DenseStack | None:
-    """The engine for models of this structure, or None where it has layers of another kind."""
+    """The backend for models of this structure, or None where it has layers of another kind."""
     architecture = template.architecture
     plain = isinstance(template.encoder.trunk, Layers) and isinstance(template.decoder, MLPDecoder)
     simple = isinstance(architecture.posterior, Diagonal | Deterministic) and not architecture.likelihood.learns_noise

@@ -17,17 +17,14 @@ from torch import nn
 from unweave.data.world import Data
 from unweave.models import VAE
 from unweave.models.layers import Deconvolution
-from unweave.models.objectives import Context
-from unweave.training.batches import Batch, batches
+from unweave.models.objectives import MODEL, Context
+from unweave.training.alone import Alone
+from unweave.training.engine import Engine
 from unweave.training.experiment import Experiment, usable_cores
-from unweave.training.fleet import new_fleet
-from unweave.training.fleet_batches import source_of
-from unweave.training.fleet_engine import choose_engine, least_group, side_by_side
-from unweave.training.fleet_members import arrange
-from unweave.training.fleet_progress import say
-from unweave.training.fleet_stepper import Stepper
+from unweave.training.fleet.choice import side_by_side
+from unweave.training.fleet.engine import FleetEngine
+from unweave.training.loop import say
 from unweave.training.memory import keep_freed_memory
-from unweave.training.step import losses, new_learner, update
 
 DAY, STEPS = 86400e6, 300_000
 RECORDED_EVERY = 50
@@ -127,17 +124,17 @@ def _eager(base: Experiment, data: Data, models: int) -> _Begun:
         for name, layer in module.named_children():
             if isinstance(layer, Deconvolution):
                 setattr(module, name, _transposed(layer))
-    others = base.objective.discriminator(base.latents)
-    if others is not None:
-        raise ValueError("the plain loop has no discriminator; leave out eager, or choose another objective")
+    phases = base.objective.phases()
+    if len(phases) > 1:
+        raise ValueError("the plain loop has one network; leave out eager, or choose another objective")
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-4)
     device, size = base.plan.device, base.batch_size
 
     def advance(count: int) -> int:
         for step in range(count):
             images = data.examples(torch.randint(len(data), (size,), device=device))
-            batch = Batch(images, torch.randn(size, base.latents, device=device))
-            terms, _ = losses(base.objective, model, batch, Context(step, len(data), None), base.warmup)
+            batch = {"images": images, "noise": torch.randn(size, base.latents, device=device)}
+            terms, _ = phases[0].loss(batch, Context(step, len(data), base.warmup, {MODEL: model}))
             optimiser.zero_grad()
             terms["loss"].backward()
             optimiser.step()
@@ -147,40 +144,31 @@ def _eager(base: Experiment, data: Data, models: int) -> _Begun:
 
 
 def _alone(base: Experiment, data: Data, models: int) -> _Begun:
-    learner = new_learner(base, data.shape, len(data))
-    stream = enumerate(batches(base, data, 0, base.steps))
-
-    def advance(count: int) -> int:
-        for _ in range(count):
-            step, batch = next(stream)
-            update(learner, batch, step)
-        return count
-
-    return _Begun(advance)
+    return _stepped(Alone(base, data), 1)
 
 
 def _graph(base: Experiment, data: Data, models: int) -> _Begun:
-    learner = new_learner(base, data.shape, len(data))
-    stream = batches(base, data, 0, base.steps)
-    held = next(stream)
+    engine = Alone(base, data)
+    fresh = engine.drawing
+    held = fresh(0)
+    engine.drawing = lambda step: held  # type: ignore[assignment]
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(3):
-            update(learner, held, 0)
+            engine.advance(0, record=False)
     torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
+    graph, done = torch.cuda.CUDAGraph(), [0]
     with torch.cuda.graph(graph):
-        update(learner, held, 0)
+        engine.advance(0, record=False)
 
     def advance(count: int) -> int:
         for _ in range(count):
-            batch = next(stream)
-            for name, target in vars(held).items():
-                if target is not None:
-                    target.copy_(getattr(batch, name))
+            for name, drawn in fresh(done[0]).items():
+                held[name].copy_(drawn)
             graph.replay()
-        return count if learner else 0  # keeps the learner: the graph writes into its tensors
+            done[0] += 1
+        return count
 
     return _Begun(advance)
 
@@ -188,13 +176,15 @@ def _graph(base: Experiment, data: Data, models: int) -> _Begun:
 def _fleet(base: Experiment, data: Data, models: int) -> _Begun:
     if side_by_side(base):
         return _processes(base, data, min(models, usable_cores()))
-    members = arrange([replace(base, seed=seed) for seed in range(models)], least=least_group(base))
-    stack = new_fleet(members, choose_engine(members, data, say), len(data), data.shape)
-    stepper, done = Stepper(stack, source_of(members, data), say), [0]
+    return _stepped(FleetEngine([replace(base, seed=seed) for seed in range(models)], data, say), models)
+
+
+def _stepped(engine: Engine, models: int) -> _Begun:
+    done = [0]
 
     def advance(count: int) -> int:
         for _ in range(count):
-            stepper(done[0], record=done[0] % RECORDED_EVERY == 0)
+            engine.advance(done[0], record=done[0] % RECORDED_EVERY == 0)
             done[0] += 1
         return count * models
 

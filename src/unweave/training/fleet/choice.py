@@ -1,19 +1,22 @@
-"""Which engine trains a fleet: GPU kernels where they run and fit, the portable one everywhere else."""
+"""Which backend trains a fleet: GPU kernels where they run and fit, the portable one everywhere else."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch import nn
 
 from unweave.data.world import Data
-from unweave.models import VAE
 from unweave.models.networks import Conv
+from unweave.models.objectives import MODEL
+from unweave.models.vae import VAE
 from unweave.training.experiment import Experiment
-from unweave.training.fleet import Engine, template_of
-from unweave.training.fleet_dense import dense_stack
-from unweave.training.fleet_members import ALIKE, Members
-from unweave.training.fleet_portable import portable
+from unweave.training.fleet.backend import Backend
+from unweave.training.fleet.dense import dense_stack
+from unweave.training.fleet.fleet import template_of
+from unweave.training.fleet.members import ALIKE, Members
+from unweave.training.fleet.portable import portable
 
 LEAST_ON_GPU = ALIKE
 """Below this, PyTorch's reductions on a GPU take other routes, with other last bits; smaller groups are filled up."""
@@ -27,13 +30,14 @@ def side_by_side(experiment: Experiment) -> bool:
 def models_that_fit(experiment: Experiment, shape: tuple[int, ...]) -> int:
     """How many models of this kind the free memory holds, with a tenth to spare; at least one."""
     with torch.device("meta"):
-        model = VAE(experiment.architecture(shape), experiment.init, experiment.seed)
-    n_parameters = sum(parameter.numel() for parameter in model.parameters())
-    discriminator = experiment.objective.discriminator(experiment.latents)
-    n_others = 0 if discriminator is None else sum(parameter.numel() for parameter in discriminator.parameters())
+        networks = experiment.objective.networks(experiment.architecture(shape))
+    model = networks.pop(MODEL)
+    assert isinstance(model, VAE)
+    n_parameters = _n_parameters([model])
+    n_others = _n_parameters(networks.values())
     stored = 2 if experiment.plan.resolve().precision == "bf16" else 4
-    # weights, slopes, two moments, a rounded copy; of the discriminator also the copies that its update makes
-    state = (16 + stored) * n_parameters + 40 * n_others
+    # weights, slopes, two moments, a rounded copy, the last good ones twice; of others also the copies of an update
+    state = (24 + stored) * n_parameters + 40 * n_others
     each = state + 2 * stored * _n_activations(model, experiment.batch_size)
     return max(1, int(0.9 * _free_memory(experiment.plan.device) / each))
 
@@ -45,6 +49,10 @@ def _free_memory(device: str) -> int:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):  # not every system says
         return 1 << 31
+
+
+def _n_parameters(networks: Iterable[nn.Module]) -> int:
+    return sum(parameter.numel() for network in networks for parameter in network.parameters())
 
 
 def _n_activations(model: VAE, batch_size: int) -> int:
@@ -67,8 +75,8 @@ def least_group(experiment: Experiment) -> int:
     return LEAST_ON_GPU if experiment.plan.device.startswith("cuda") else 2
 
 
-def choose_engine(members: Members, data: Data, say: Callable[[str], None]) -> Engine:
-    """The fastest engine that works here; a slower choice is said and explained in one line."""
+def choose_backend(members: Members, data: Data, say: Callable[[str], None]) -> Backend:
+    """The fastest backend that works here; a slower choice is said and explained in one line."""
     template = template_of(members, data.shape)
     first = members.experiments[0]
     if not first.plan.device.startswith("cuda"):
@@ -80,9 +88,9 @@ def choose_engine(members: Members, data: Data, say: Callable[[str], None]) -> E
     try:
         from unweave.models.kernels.conv_stack import conv_stack
 
-        engine = conv_stack(template, precision)
-        _try(engine, first, members.latents, data)
-        return engine
+        backend = conv_stack(template, precision)
+        _try(backend, first, members.latents, data)
+        return backend
     except torch.cuda.OutOfMemoryError:
         raise
     except Exception as error:  # a Triton that is missing, too old, or fails to compile must never stop a training
@@ -91,16 +99,16 @@ def choose_engine(members: Members, data: Data, say: Callable[[str], None]) -> E
         return portable(template)
 
 
-def _try(engine: Any, experiment: Experiment, latents: int, data: Data) -> None:
+def _try(backend: Any, experiment: Experiment, latents: int, data: Data) -> None:
     """One step on nothing: kernels are compiled here, where a failure can still be answered."""
     size = (ALIKE, experiment.batch_size)
     with torch.device(experiment.plan.device):
-        parameters = torch.zeros(ALIKE, engine.layout.size)
-        as_stored = engine.reads_stored and data.nuisance is None and data.composition is None
+        parameters = torch.zeros(ALIKE, backend.layout.size)
+        as_stored = backend.reads_stored and data.nuisance is None and data.composition is None
         places = torch.zeros(size, dtype=torch.int64)
         examples = data.store[places] if as_stored else torch.zeros(*size, *data.shape)
         noise = torch.zeros(*size, latents)
-        weights = engine.weights(parameters)
-        engine.gradients(parameters, weights, examples, noise, lambda codes, losses: losses.sum() + codes.kl.sum())
+        weights = backend.weights(parameters)
+        backend.gradients(parameters, weights, examples, noise, lambda codes, losses: losses.sum() + codes.kl.sum())
     torch.cuda.synchronize()
-    engine.rows.clear()
+    backend.rows.clear()

@@ -60,7 +60,7 @@ def arrange(experiments: Sequence[Experiment], *, least: int = 2) -> Members:
 
 def _doubles(experiment: Experiment, n: int, least: int) -> int:
     objective = experiment.objective
-    products = objective.has_discriminator or not isinstance(objective.posterior, Diagonal | Deterministic)
+    products = len(objective.phases()) > 1 or not isinstance(objective.posterior, Diagonal | Deterministic)
     return -n % ALIKE if products and least >= ALIKE else max(0, least - n)
 
 

@@ -3,21 +3,19 @@
 A stack loses there: PyTorch's stacked convolutions are slower than its plain ones (docs/performance.md).
 """
 
+import math
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from unweave.data.world import Data
-from unweave.models.objectives import Terms
 from unweave.training.experiment import Experiment, usable_cores
 from unweave.training.memory import keep_freed_memory
-
-Reached = Callable[[float, float], None]
-"""Told how many steps the members have done on average, and the last loss that one of them saw."""
+from unweave.training.running import Interrupted, NotFinite, RunOptions, StepReport
 
 _HELD: dict[str, Any] = {}
 
@@ -27,7 +25,9 @@ class _Job:
     experiment: Experiment
     folder: Path
     save_every: float
+    trackers: tuple[str, ...]
     stop_file: Path
+    place: int
 
 
 def train_side_by_side(
@@ -35,33 +35,48 @@ def train_side_by_side(
     folders: Sequence[Path],
     *,
     data: Data,
-    save_every: float = 30.0,
-    stop: Callable[[], bool] = lambda: False,
-    reached: Reached = lambda steps, loss: None,
+    how: RunOptions = RunOptions(),
     processes: int = 0,
 ) -> list[str]:
     """Train every experiment in a process of its own, as many at a time as there are cores. Returns failures' words.
 
-    ``stop`` is asked about twice a second; then all members save themselves and end, and resume with the same call.
+    Whether to stop is asked twice a second; then all members save themselves and end, and resume with the same call.
     """
-    from concurrent.futures import FIRST_COMPLETED, wait
-
     stop_file = folders[0].parent / f".stop-{os.getpid()}"
-    jobs = [_Job(e, f, save_every, stop_file) for e, f in zip(experiments, folders)]
+    jobs = [
+        _Job(experiment, folder, how.save_every, how.trackers, stop_file, place)
+        for place, (experiment, folder) in enumerate(zip(experiments, folders))
+    ]
     failures: list[str] = []
     context = get_context("spawn")
-    seen = context.Array("d", 2)
-    with ProcessPoolExecutor(processes or usable_cores(), context, _prepare, (data, seen)) as pool:
+    seen = _Seen(context.Array("d", 2 * len(jobs)))
+    total = experiments[0].n_updates
+    with ProcessPoolExecutor(processes or usable_cores(), context, _prepare, (data, seen.held)) as pool:
         waiting = {pool.submit(_train_one, job) for job in jobs}
         while waiting:
             ended, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
             failures += [words for words in (future.result() for future in ended) if words]
-            reached(seen[0] / len(jobs), seen[1])
-            if stop() and not stop_file.exists():
+            for watch in how.watchers:
+                watch(StepReport(seen.mean_step(), total, True, seen))
+            if how.stop() and not stop_file.exists():
                 stop_file.parent.mkdir(parents=True, exist_ok=True)
                 stop_file.touch()
     stop_file.unlink(missing_ok=True)
     return failures
+
+
+class _Seen:
+    """How far every member is and what its loss was, in memory that all processes share."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def mean_step(self) -> int:
+        return int(sum(self.held[0::2]) / (len(self.held) // 2))
+
+    def terms(self) -> list[dict[str, float]]:
+        begun = zip(self.held[0::2], self.held[1::2])
+        return [{"loss": loss} for step, loss in begun if step and math.isfinite(loss)]
 
 
 def _prepare(data: Data, seen: Any) -> None:
@@ -73,22 +88,15 @@ def _prepare(data: Data, seen: Any) -> None:
 
 
 def _train_one(job: _Job) -> str:
-    from unweave.training.loop import Interrupted, Manner, NotFinite, train
+    from unweave.training.loop import train
 
-    seen, before = _HELD["seen"], [-1]
+    def watch(report: StepReport) -> None:
+        if report.recorded:
+            _HELD["seen"][2 * job.place : 2 * job.place + 2] = [float(report.done), report.mean_loss()[0]]
 
-    def watch(done: int, total: int, terms: Terms, recorded: bool) -> None:
-        if recorded:
-            with seen.get_lock():
-                # a member that goes on after an interruption begins with what it had done
-                seen[0] += done - max(before[0], 0)
-                seen[1] = terms["loss"].item()
-            before[0] = done
-
+    how = RunOptions((watch,), job.save_every, job.stop_file.exists, job.trackers)
     try:
-        train(
-            job.experiment, job.folder, data=_HELD["data"], how=Manner((watch,), job.save_every, job.stop_file.exists)
-        )
+        train(job.experiment, job.folder, data=_HELD["data"], how=how)
     except Interrupted:
         return ""
     except NotFinite as error:
