@@ -24,6 +24,7 @@ check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/front_door_types.py
 	$(BIN)/lint-imports
 
 bench: $(VENV)/installed-dev

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from unweave.api import train
 from unweave.evaluation.encode import BATCH_SIZE, encode, factor_names, known_factors
 from unweave.evaluation.evaluation import evaluate
 from unweave.metrics import mcc, mig
-from unweave.training.notebook import train
 from unweave.training.run import Run
 
 QUICK = {"factor_vae": {"n_train": 200, "n_test": 100, "batch_size": 8}}

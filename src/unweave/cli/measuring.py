@@ -106,8 +106,8 @@ def save_pictures(
     factor_bins: int | None = None,
 ) -> dict[str, bytes]:
     """Every picture of one representation as PNG, by name."""
+    from unweave.pages.scores import ScoreArrays, score_figures
     from unweave.plots.save import to_png
-    from unweave.plots.scores import ScoreArrays, score_figures
 
     found = matrices(codes, factors, factor_bins=factor_bins)
     shown = {name: n for name, n in scores.numbers.items() if n.range[1] == 1.0 and np.isfinite(n.value)}

@@ -5,17 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from unweave.evaluation.course import Course
 from unweave.evaluation.decoder import Decoder
 from unweave.evaluation.diagnosis import Diagnosis
 from unweave.evaluation.finding import Finding
+from unweave.evaluation.over_training import OverTraining
 from unweave.metrics.polarised.by_type import Dependence
+from unweave.pages.html import Html, chart, chip, element, facts, joined, paragraphs, table
+from unweave.pages.page import Section, page
 from unweave.plots import latents
 from unweave.plots.arrays import TYPES
 from unweave.plots.format import count, number
-from unweave.plots.html import Html, chart, chip, element, facts, joined, paragraphs, table
 from unweave.plots.matrices import heat_map
-from unweave.plots.report import Section, page
 from unweave.plots.training import loss_curves
 
 MOST_SHOWN = 2000
@@ -28,7 +28,7 @@ def diagnosis_page(
     found: Sequence[Finding],
     summary: Mapping[str, Any],
     decoder: Decoder | None = None,
-    course: Course | None = None,
+    training: OverTraining | None = None,
 ) -> str:
     """The whole page, self-contained. ``summary`` are the numbers that belong to no single latent, by name."""
     sections = [
@@ -38,8 +38,8 @@ def diagnosis_page(
         _dependence(diagnosis),
         Section("All numbers", facts(_rounded(summary))),
     ]
-    if course is not None and course.regime is not None:
-        sections.insert(4, _training(course, diagnosis))
+    if training is not None and training.regime is not None:
+        sections.insert(4, _over_training(training, diagnosis))
     if decoder is not None:
         sections.insert(-1, _decoder(decoder))
     kinds = diagnosis.types
@@ -123,37 +123,39 @@ def _dependence(diagnosis: Diagnosis) -> Section:
     return Section("How latents depend on each other", joined(words, table(columns, rows), drawn))
 
 
-def _training(course: Course, diagnosis: Diagnosis) -> Section:
-    assert course.regime is not None
+def _over_training(training: OverTraining, diagnosis: Diagnosis) -> Section:
+    regime = training.regime
+    assert regime is not None
     words = [
-        f"Δ_KL stayed below {100 * course.regime.threshold:.0f} % for the last {100 * course.regime.share:.1f} % of the"
-        " training."
+        f"Δ_KL stayed below {100 * regime.threshold:.0f} % for the last {100 * regime.share:.1f} % of the training."
     ]
-    if course.correlations is None:
+    if training.correlations is None:
         words.append("The run kept no snapshots, so nothing is known of the codes on the way.")
-        charts = element("div", *_courses(course, diagnosis), class_="charts")
+        charts = element("div", *_charts_over_training(training, diagnosis), class_="charts")
         return Section("Over training", joined(paragraphs(*words), charts))
-    often = course.correlations.often
+    often = training.correlations.often
     rows = [(str(one.latent), chip(one.type), 100 * float(often[one.latent])) for one in diagnosis.latents]
-    caption = f"Share of {len(course.snapshots)} snapshots in which a latent's mean correlates above 0.2 with another."
-    charts = element("div", *_courses(course, diagnosis), class_="charts")
+    caption = (
+        f"Share of {len(training.snapshots)} snapshots in which a latent's mean correlates above 0.2 with another."
+    )
+    charts = element("div", *_charts_over_training(training, diagnosis), class_="charts")
     told = table(["latent", "type", "snapshots (%)"], rows, caption)
     return Section("Over training", joined(paragraphs(*words), charts, told))
 
 
-def _courses(course: Course, diagnosis: Diagnosis) -> list[Html]:
+def _charts_over_training(training: OverTraining, diagnosis: Diagnosis) -> list[Html]:
     """How KL, Δ_KL and correlations went, each where it is known."""
     drawn = []
-    if course.kl is not None:
-        figure = latents.latent_history(np.array(course.steps), course.kl.numpy(), diagnosis.types)
+    if training.kl is not None:
+        figure = latents.latent_history(np.array(training.steps), training.kl.numpy(), diagnosis.types)
         drawn.append(chart(figure, "kl over training", "Lines: the KL of every latent over the steps of the training."))
-    if course.regime is not None and len(course.regime_steps) > 1:
-        figure = loss_curves(np.array(course.regime_steps), {"Δ_KL (%)": 100 * course.regime.delta.numpy()})
+    if training.regime is not None and len(training.regime_steps) > 1:
+        figure = loss_curves(np.array(training.regime_steps), {"Δ_KL (%)": 100 * training.regime.delta.numpy()})
         drawn.append(chart(figure, "delta kl over training", "Line: Δ_KL over the steps of the training."))
-    if course.correlations is not None and len(course.snapshots) > 1:
-        strongest = course.correlations.strongest.numpy()
+    if training.correlations is not None and len(training.snapshots) > 1:
+        strongest = training.correlations.strongest.numpy()
         title = "Strongest correlation at every snapshot"
-        at = np.array(course.snapshots)
+        at = np.array(training.snapshots)
         figure = latents.latent_history(at, strongest, diagnosis.types, title, "|correlation|")
         drawn.append(chart(figure, "correlations over training", "Lines: each latent's strongest correlation."))
     return drawn

@@ -1,4 +1,4 @@
-"""The report of a run: one self-contained page and its pictures, written into the run's folder."""
+"""The page of a run and its pictures, written into the run's folder."""
 
 import shlex
 from pathlib import Path
@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from unweave.evaluation.describe import Description, describe, findings
-from unweave.plots.run_report import Codes, LatentTable, Pictures, RunReport, TrainingCurves, run_report
+from unweave.evaluation.describe import Description, describe
+from unweave.evaluation.findings import expected_of, sentences
+from unweave.pages.page import Page
+from unweave.pages.run import CodeSamples, LatentTable, Pictures, TrainingCurves, run_page
 from unweave.training.engine import LATENT_STATISTICS
 from unweave.training.experiment import experiment_to
 from unweave.training.run import Run
@@ -15,20 +17,19 @@ from unweave.training.run import Run
 N_FRAMES, WIDTH, N_PICTURES, N_SAMPLES = 21, 2.5, 10, 1000
 
 
-def write_report(run: Run, description: Description | None = None) -> Path:
+def write_run_page(run: Run, description: Description | None = None) -> Path:
     """Write ``report.html`` and ``figures/*.png``; the page's path is returned."""
-    made = make_report(run, description or describe(run))
+    made = page_of_run(run, description or describe(run))
     for name, content in made.pictures.items():
         run.files.write(f"figures/{name}", content)
     return run.files.write("report.html", made.html)
 
 
-def make_report(run: Run, description: Description) -> RunReport:
+def page_of_run(run: Run, description: Description) -> Page:
     """The page of a run and its pictures, not yet written."""
     environment = run.files.read_json("environment.json")
-    space = run.experiment.world.card().space
     experiment = run.experiment
-    return run_report(
+    return run_page(
         title=f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}",
         experiment=experiment_to(experiment),
         latent_table=LatentTable(
@@ -40,8 +41,8 @@ def make_report(run: Run, description: Description) -> RunReport:
         ),
         curves=_curves(run),
         shown=_pictures(run) if len(run.data.shape) == 3 else None,
-        codes=Codes(description.code.mean[:N_SAMPLES].numpy(), description.code.sampled[:N_SAMPLES].numpy()),
-        findings=findings(description, len(space.factors) if space else None),
+        codes=CodeSamples(description.code.mean[:N_SAMPLES].numpy(), description.code.sampled[:N_SAMPLES].numpy()),
+        findings=sentences(description, expected_of(experiment.world.card().space)),
         summary={
             "steps": experiment.steps,
             "latents": experiment.latents,

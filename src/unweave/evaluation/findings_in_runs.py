@@ -1,35 +1,35 @@
-"""What stands out in a decoder and in the course of a training, beyond what codes alone can tell."""
+"""What stands out in a decoder and over a training, beyond what codes alone can tell."""
 
 from collections.abc import Iterator
 
-from unweave.evaluation.course import Course
 from unweave.evaluation.decoder import Decoder
 from unweave.evaluation.diagnosis import Diagnosis
 from unweave.evaluation.finding import NOTABLE, Finding, named
+from unweave.evaluation.over_training import OverTraining
 
 FAINT, LOUD = 0.02, 0.8
 """Shares of the squared error that the encoder's noise adds: below, it presses nothing; above, it drowns the rest."""
 CURVED = 0.2
 """Share of the squared error that is neither part: 0 where the decoder is linear over the noise."""
 SEEN = 3
-"""Snapshots from which one can speak of a course."""
+"""Snapshots from which latents can be said to go together over the training."""
 
 
-def findings_of_decoder(diagnosis: Diagnosis, decoder: Decoder) -> Iterator[Finding]:
+def findings_in_decoder(diagnosis: Diagnosis, decoder: Decoder) -> Iterator[Finding]:
     """Directions that are not aligned with the latents, and noise that plays the wrong part in the loss."""
     yield from _directions(decoder)
     if diagnosis.stochastic and diagnosis.numbers("active", "mixed"):
         yield from _noise(decoder)
 
 
-def findings_of_course(diagnosis: Diagnosis, course: Course) -> Iterator[Finding]:
+def findings_in_training(diagnosis: Diagnosis, training: OverTraining) -> Iterator[Finding]:
     """Passive latents that go with others not only now: over most of the snapshots."""
-    if course.correlations is None or len(course.snapshots) < SEEN:
+    if training.correlations is None or len(training.snapshots) < SEEN:
         return
-    often = course.correlations.often
+    often = training.correlations.often
     follow = [latent for latent in diagnosis.numbers("passive") if float(often[latent]) >= 0.5]
     if follow:
-        total = len(course.snapshots)
+        total = len(training.snapshots)
         least = round(total * min(float(often[latent]) for latent in follow))
         many = f"all {total} snapshots" if least == total else f"at least {least} of {total} snapshots"
         yield Finding(

@@ -1,4 +1,4 @@
-"""What the course of a training shows: the polarised regime step by step, and passive latents over snapshots."""
+"""What a model went through while it trained: the polarised regime step by step, passive latents over snapshots."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ EVERY = 500
 
 
 @dataclass(frozen=True)
-class Course:
+class OverTraining:
     """``regime`` is None for a deterministic autoencoder; ``correlations`` is None for a run without snapshots.
 
     ``steps`` are those of the history, at which ``kl`` is known; ``regime_steps`` those at which Δ_KL is.
@@ -30,14 +30,16 @@ class Course:
     regime_steps: tuple[int, ...] = ()
 
 
-def course(run: Run, images: Float[Tensor, "sample ..."], types: list[Type], *, stochastic: bool = True) -> Course:
+def over_training(
+    run: Run, images: Float[Tensor, "sample ..."], types: list[Type], *, stochastic: bool = True
+) -> OverTraining:
     """Δ_KL from the history of a run, and the correlations of its latents at every snapshot it kept."""
     steps = _spread(sorted(run.snapshots))
     means = [_means(run, images, run.snapshots[step]) for step in steps]
     correlations = passive_correlation(torch.stack(means), types) if means else None
     share, at = _share(run) if stochastic else (None, ())
     kl = run.history.latent("kl") if stochastic else None
-    return Course(share, tuple(steps), correlations, tuple(run.history.steps), kl, at)
+    return OverTraining(share, tuple(steps), correlations, tuple(run.history.steps), kl, at)
 
 
 def _share(run: Run) -> tuple[RegimeShare, tuple[int, ...]]:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from unweave.pages.html import Html, chip, data_address, element
 from unweave.plots.arrays import checked, checked_names, checked_types, pictures
 from unweave.plots.format import number, short
-from unweave.plots.html import Html, chip, data_address, element
 
 SHOWN = 144
 """Width of a picture on the page, in CSS pixels, unless the picture itself is wider."""
 
 
-def explorer_strip(
+def latent_sliders(
     images: ArrayLike,
     types: Sequence[str],
     kl: ArrayLike,

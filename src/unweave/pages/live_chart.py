@@ -1,46 +1,38 @@
-"""Words beside the pointer: every point of a figure says what it is when a page shows it.
+"""A figure in a page whose points say what they are when they are pointed at.
 
 A drawing library inside each page would cost megabytes and a script that the page's own policy forbids. A figure is
 SVG already: here each of its points is given a ``data-tip``, which forty lines of script show.
 """
 
 import re
-import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unweave.pages.html import Html, chart, text
 from unweave.plots.format import short
-from unweave.plots.html import Html, chart, text
+from unweave.plots.point_names import point_names
 
 if TYPE_CHECKING:
-    import matplotlib.artist
     import matplotlib.figure
 
-MOST_TIPS = 4000
+MOST_POINTS = 4000
 """Points of a figure beyond which none says anything: the page would grow by megabytes."""
-
-_told: "weakref.WeakKeyDictionary[Any, list[str]]" = weakref.WeakKeyDictionary()
-
-
-def tell(artist: "matplotlib.artist.Artist", words: Sequence[str]) -> None:
-    """What the points of an artist are, in their order; without it they tell their coordinates."""
-    _told[artist] = list(words)
 
 
 def live_chart(figure: "matplotlib.figure.Figure", name: str, alt: str, caption: Any = "", wide: bool = False) -> Html:
     """A chart in a page whose points speak when they are pointed at."""
-    tips = _name_points(figure)
-    if sum(map(len, tips.values())) > MOST_TIPS:
-        tips = {}
+    words_of = _words_of_points(figure)
+    if sum(map(len, words_of.values())) > MOST_POINTS:
+        words_of = {}
     markup = str(chart(figure, name, alt, caption, wide))
-    for gid, words in tips.items():
+    for gid, words in words_of.items():
         markup = _insert(markup, f"{name}-{gid}", words)
     return Html(markup)
 
 
-def _name_points(figure: "matplotlib.figure.Figure") -> dict[str, list[str]]:
+def _words_of_points(figure: "matplotlib.figure.Figure") -> dict[str, list[str]]:
     """Give every artist that has points an id, and return the words for each of its points."""
     found: dict[str, list[str]] = {}
     for place, axes in enumerate(figure.axes):
@@ -49,7 +41,7 @@ def _name_points(figure: "matplotlib.figure.Figure") -> dict[str, list[str]]:
             if points is not None and len(points):
                 gid = f"tips-{place}-{number}"
                 artist.set_gid(gid)
-                found[gid] = _told.get(artist) or _coordinates(artist, points)
+                found[gid] = point_names(artist) or _coordinates(artist, points)
     return found
 
 

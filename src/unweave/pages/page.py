@@ -7,16 +7,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unweave.plots.format import plain
-from unweave.plots.html import Html, element, joined
+from unweave.pages.html import Html, element, joined
+from unweave.plots.format import in_words
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page. ``body`` is markup made by :mod:`unweave.plots.html`; plain text is escaped."""
+    """A part of a page. ``body`` is markup made by :mod:`unweave.pages.html`; plain text is escaped."""
 
     heading: str
     body: Html | str
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page, and every figure of it as a PNG by file name."""
+
+    html: str
+    pictures: dict[str, bytes]
 
 
 def page(
@@ -27,14 +35,14 @@ def page(
     kicker: str = "unweave",
 ) -> str:
     """The whole page. ``meta`` stands below the title, ``lead`` is the sentence that says what it shows."""
-    script = _beside("report.js")
+    script = _beside("page.js")
     head = joined(
         Html('<meta charset="utf-8">'),
         element("meta", http_equiv="Content-Security-Policy", content=_policy(script)),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
         element("title", title),
-        element("style", Html(_beside("report.css"))),
+        element("style", Html(_beside("page.css"))),
     )
     body = joined(
         _header(title, meta or {}, lead, kicker),
@@ -46,7 +54,7 @@ def page(
 
 
 def _header(title: str, meta: Mapping[str, Any], lead: str, kicker: str) -> Html:
-    pairs = (element("div", element("dt", name), element("dd", plain(value))) for name, value in meta.items())
+    pairs = (element("div", element("dt", name), element("dd", in_words(value))) for name, value in meta.items())
     return element(
         "header",
         element("p", kicker, class_="kicker"),

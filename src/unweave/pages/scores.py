@@ -1,4 +1,4 @@
-"""Scores as pictures: all numbers with their intervals, matrices of latents and factors, and bars for every factor."""
+"""The figures that go with scores: all numbers with their intervals, matrices, and bars for every factor."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

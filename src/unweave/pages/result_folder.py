@@ -1,4 +1,4 @@
-"""A report as a folder: the page, its numbers as CSV, its figures as PNG and PDF."""
+"""The page of a reproduction or a study as a folder, with its numbers as CSV and its figures as PNG and PDF."""
 
 import csv
 import io
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unweave.files import write_text
+from unweave.pages.outcome import Outcome
+from unweave.pages.result import Making, forest_of, result_page
 from unweave.plots.save import to_pdf, to_png
-from unweave.recipes.cost import cost_of, words_of
-from unweave.recipes.report_page import Making, forest_of, report_page
-from unweave.recipes.reproductions.reproduction import Outcome
+from unweave.studies.cost import cost_of, words_of
 from unweave.studies.results import Results
 from unweave.studies.verdicts import Comparison
 from unweave.training.results import environment
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COLUMNS = ("what", "published", "ours", "low", "high", "n", "verdict", "rule", "note")
 
 
-def write_report(
+def write_result_page(
     folder: Path | str,
     title: str,
     outcome: Outcome,
@@ -53,13 +53,13 @@ def write_report(
     for name, figure in outcome.figures.items():
         to_png(figure, folder / "figures" / f"{slug(name)}.png")
         to_pdf(figure, folder / "figures" / f"{slug(name)}.pdf")
-    page = report_page(title, outcome, making_of(results, command), meta, lead=lead, kicker=kicker)
+    page = result_page(title, outcome, making_of(results, command), meta, lead=lead, kicker=kicker)
     write_text(folder / "index.html", page)
     return folder / "index.html"
 
 
 def making_of(results: Results, command: str) -> Making:
-    """Command, cost, environment and failures of what a report is about."""
+    """Command, cost, environment and failures of what a page is about."""
     here = {name: value for name, value in environment().items() if name != "command"}
     if not n_asked(results):
         return Making(command, "nothing was trained", {"here": here})

@@ -39,7 +39,7 @@ class Difference:
         return "second" if (self.value > 0) == self.higher_is_better else "first"
 
 
-def compare(first: Scores, second: Scores, *, paired: bool = True) -> dict[str, Difference]:
+def score_differences(first: Scores, second: Scores, *, paired: bool = True) -> dict[str, Difference]:
     """The difference of every number that both have.
 
     Paired when both describe the same samples: each random half gives one difference, and what the rows have in

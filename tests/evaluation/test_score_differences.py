@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from unweave.evaluation.compare import compare, differences_to_plain
 from unweave.evaluation.measure import measure
+from unweave.evaluation.score_differences import differences_to_plain, score_differences
 
 
 def tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -17,7 +17,7 @@ def tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_a_paired_difference_is_sharper_than_an_unpaired_one() -> None:
     codes, near, factors = tables()
     first, second = (measure(c, factors, metrics=["mig", "mcc"], seeds=12) for c in (codes, near))
-    paired, apart = compare(first, second)["mcc"], compare(first, second, paired=False)["mcc"]
+    paired, apart = score_differences(first, second)["mcc"], score_differences(first, second, paired=False)["mcc"]
     assert paired.value == apart.value == second["mcc"].value - first["mcc"].value
     assert np.std(paired.draws, ddof=1) < 0.5 * np.std(apart.draws, ddof=1)
     total = np.var(first["mcc"].draws, ddof=1) + np.var(second["mcc"].draws, ddof=1)
@@ -28,7 +28,7 @@ def test_a_paired_difference_is_sharper_than_an_unpaired_one() -> None:
 def test_the_same_table_has_no_difference() -> None:
     codes, _, factors = tables()
     one = measure(codes, factors, metrics=["mig", "wasserstein"], seeds=3)
-    for difference in compare(one, one).values():
+    for difference in score_differences(one, one).values():
         assert difference.value == 0.0
         assert difference.interval == (0.0, 0.0)
         assert not difference.clear
@@ -50,9 +50,9 @@ def test_less_may_be_better_and_infinity_has_no_interval() -> None:
     alone = rng.normal(size=(500, 2))
     tied = np.c_[alone[:, 0], alone[:, 0] + 0.1 * alone[:, 1]]
     first, second = (measure(c, metrics="total_correlation", seeds=5) for c in (tied, alone))
-    assert compare(first, second)["gaussian_total_correlation"].better == "second"
+    assert score_differences(first, second)["gaussian_total_correlation"].better == "second"
     same = measure(alone[:, [0, 0]], metrics="total_correlation", seeds=5)
-    plain = differences_to_plain(compare(same, second))["gaussian_total_correlation"]
+    plain = differences_to_plain(score_differences(same, second))["gaussian_total_correlation"]
     assert plain["first"] == "inf"
     assert plain["low"] is None
 
@@ -61,6 +61,6 @@ def test_what_cannot_be_compared_is_refused() -> None:
     codes, near, factors = tables()
     one = measure(codes, factors, metrics="mig", seeds=2)
     with pytest.raises(ValueError, match="not fleets"):
-        compare(one, measure(np.stack([codes, near]), factors, metrics="mig", seeds=2))
+        score_differences(one, measure(np.stack([codes, near]), factors, metrics="mig", seeds=2))
     with pytest.raises(ValueError, match="same number of seeds"):
-        compare(one, measure(codes, factors, metrics="mig", seeds=3))
+        score_differences(one, measure(codes, factors, metrics="mig", seeds=3))

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unweave.pages.html import Html, chip, element, facts, joined, paragraphs, table
+from unweave.pages.live_chart import live_chart
+from unweave.pages.outcome import Outcome
+from unweave.pages.page import Section, page
 from unweave.plots.forest import forest
 from unweave.plots.format import number
-from unweave.plots.html import Html, chip, element, facts, joined, paragraphs, table
-from unweave.plots.report import Section, page
-from unweave.plots.tips import live_chart
-from unweave.recipes.reproductions.reproduction import Outcome
 from unweave.studies.verdicts import Comparison
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Making:
     """Experiments of the study that have no finished run."""
 
 
-def report_page(
+def result_page(
     title: str, outcome: Outcome, making: Making, meta: Mapping[str, Any], *, lead: str = "", kicker: str = "unweave"
 ) -> str:
     """The whole page, self-contained."""

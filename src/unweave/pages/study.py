@@ -1,4 +1,4 @@
-"""The report of any study: every measured number as a table, how the numbers go together, and how they are spread."""
+"""The page of any study: every measured number as a table, how the numbers go together, and how they are spread."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unweave.pages.outcome import Outcome
+from unweave.pages.result_folder import write_result_page
 from unweave.plots.matrices import heat_map
 from unweave.plots.violins import violins
-from unweave.recipes.reproduce import reproduce
-from unweave.recipes.reproductions import REPRODUCTIONS
-from unweave.recipes.reproductions.reproduction import Outcome
-from unweave.recipes.write_report import write_report
 from unweave.studies.record import Record
 from unweave.studies.results import Results
 from unweave.studies.statistics.intervals import mean_interval
@@ -20,7 +18,6 @@ from unweave.studies.statistics.settings import column, numeric_columns, with_se
 from unweave.studies.statistics.variance_explained import variance_explained
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.training.experiment import Experiment, experiment_from
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -34,20 +31,12 @@ OTHER = ("seed", "latents", "steps", "batch_size", "warmup", "holdout", "history
 MOST_NUMBERS, MOST_VIOLINS, MOST_SETTINGS = 24, 8, 40
 
 
-def report_study(store: Store, record: Record, output: Path | str | None = None) -> Path:
-    """Write the report of a study that a store knows; its page's path is returned.
-
-    A study that was run as a published result gets the page with its verdicts.
-    """
-    recipe, size = record.options.get("recipe"), record.options.get("size")
-    if recipe in REPRODUCTIONS and size:
-        experiments = tuple(_experiments(store, record))
-        results = Results(Study(record.name, experiments, title=record.title), store, experiments)
-        return reproduce(str(recipe), str(size), store.root, lambda study: results, output=output).page
+def write_study_page(store: Store, record: Record, output: Path | str | None = None) -> Path:
+    """Write the page of a study that a store knows, with its numbers and figures; the page's path is returned."""
     results = Recorded(Study(record.name, (), title=record.title), store, (), record.experiments)
     if not results.table.height:
         raise ValueError(f"no run of {record.name} is finished, so there is nothing to report")
-    return write_report(
+    return write_result_page(
         Path(output) if output else store.home / "reports" / record.name,
         record.title or record.name,
         study_outcome(results),
@@ -89,11 +78,6 @@ def study_outcome(results: Results) -> Outcome:
 def measured(table: "pl.DataFrame") -> list[str]:
     """Columns of numbers that were measured, and differ between runs."""
     return [name for name in numeric_columns(table) if name.partition(".")[0] not in CONFIG and name not in OTHER]
-
-
-def _experiments(store: Store, record: Record) -> list[Experiment]:
-    folders = [store.folder(run_id) for run_id in record.experiments]
-    return [experiment_from(folder.read_json("config.json")) for folder in folders if folder.has("config.json")]
 
 
 def _figures(table: "pl.DataFrame", numbers: list[str]) -> "dict[str, matplotlib.figure.Figure]":

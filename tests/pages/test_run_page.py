@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unweave.plots.explorer import explorer_strip, pixel_change
-from unweave.plots.html import Html, chart, element, facts, picture, table, text
+from unweave.pages.html import Html, chart, element, facts, picture, table, text
+from unweave.pages.page import Page, Section, page
+from unweave.pages.run import CodeSamples, LatentTable, Pictures, TrainingCurves, run_page
+from unweave.pages.sliders import latent_sliders, pixel_change
 from unweave.plots.latents import kl_bars
-from unweave.plots.report import Section, page
-from unweave.plots.run_report import Codes, LatentTable, Pictures, RunReport, TrainingCurves, run_report
 from unweave.plots.save import to_png
 
 VOID = {"meta", "img", "input", "br"}
@@ -61,7 +61,7 @@ def some_pictures(n_steps: int = 5) -> Pictures:
     return Pictures(drawn, np.linspace(-2, 2, n_steps), examples, examples)
 
 
-def some_report(**changes: Any) -> RunReport:
+def some_report(**changes: Any) -> Page:
     generator = np.random.default_rng(0)
     given: dict[str, Any] = {
         "title": "A small run",
@@ -71,21 +71,21 @@ def some_report(**changes: Any) -> RunReport:
             [0, 10, 20], {"loss": [9.0, 5.0, 4.0], "reconstruction": [8.0, 4.0, 3.25]}, generator.uniform(size=(3, 3))
         ),
         "shown": some_pictures(),
-        "codes": Codes(generator.normal(size=(50, 3)), generator.normal(size=(50, 3))),
+        "codes": CodeSamples(generator.normal(size=(50, 3)), generator.normal(size=(50, 3))),
         "findings": ["One latent is active."],
         "summary": {"world": "Micro"},
         "environment": {"python": "3.11", "gpu": None},
         "command": "unweave demo --seed 0",
     }
-    return run_report(**given | changes)
+    return run_page(**given | changes)
 
 
 @pytest.fixture(scope="module")
-def report() -> RunReport:
+def report() -> Page:
     return some_report()
 
 
-def test_the_page_needs_nothing_else(report: RunReport) -> None:
+def test_the_page_needs_nothing_else(report: Page) -> None:
     assert "http://" not in report.html
     assert "https://" not in report.html
     assert "url(//" not in report.html
@@ -99,7 +99,7 @@ def test_the_page_needs_nothing_else(report: RunReport) -> None:
             assert place is None or place.startswith(("data:image/png;base64,", "#"))
 
 
-def test_the_page_is_well_formed(report: RunReport) -> None:
+def test_the_page_is_well_formed(report: Page) -> None:
     tree = Tree(report.html)
     assert report.html.startswith("<!DOCTYPE html>")
     assert tree.all("html")[0]["lang"] == "en"
@@ -114,7 +114,7 @@ def test_the_page_is_well_formed(report: RunReport) -> None:
     assert all(drawn.get("aria-label") for drawn in tree.all("svg"))
 
 
-def test_only_our_script_may_run(report: RunReport) -> None:
+def test_only_our_script_may_run(report: Page) -> None:
     scripts = re.findall(r"<script>(.*?)</script>", report.html, flags=re.DOTALL)
     assert len(scripts) == 1
     summed = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
@@ -124,7 +124,7 @@ def test_only_our_script_may_run(report: RunReport) -> None:
     assert "default-src 'none'" in policy
 
 
-def test_the_page_says_what_it_was_given(report: RunReport) -> None:
+def test_the_page_says_what_it_was_given(report: Page) -> None:
     words = " ".join(Tree(report.html).words)
     for expected in (
         "A small run",
@@ -139,7 +139,7 @@ def test_the_page_says_what_it_was_given(report: RunReport) -> None:
     assert "It uses 1 of them fully and has switched 1 off; 1 latent hangs between the two" in words
 
 
-def test_pictures_come_with_the_page(report: RunReport) -> None:
+def test_pictures_come_with_the_page(report: Page) -> None:
     from PIL import Image
 
     names = {"kl", "variances", "kl_history", "losses", "traversals", "reconstructions", "histograms"}
@@ -150,7 +150,7 @@ def test_pictures_come_with_the_page(report: RunReport) -> None:
         assert shown.std() > 5
 
 
-def test_the_report_is_a_function_of_its_arrays(report: RunReport) -> None:
+def test_the_report_is_a_function_of_its_arrays(report: Page) -> None:
     assert some_report() == report
 
 
@@ -179,7 +179,7 @@ def test_data_without_images_has_a_report_too() -> None:
     assert set(report.pictures) == {"kl.png", "variances.png", "kl_history.png", "losses.png"}
 
 
-def test_tables_that_do_not_match_are_refused(report: RunReport) -> None:
+def test_tables_that_do_not_match_are_refused(report: Page) -> None:
     good = LatentTable(TYPES, [0.001, 2.5, 0.75], [1.0, 0.01, 0.5], [0.0, 1e-5, 0.2], [0.0, 1.0, 0.4])
     with pytest.raises(ValueError, match="variance_of_mean must have 3 entries"):
         some_report(latent_table=replace(good, variance_of_mean=[1.0]))
@@ -191,7 +191,7 @@ def test_sliders_stand_in_the_order_of_kl_and_hold_every_frame() -> None:
     from PIL import Image
 
     given = some_pictures(21)
-    tree = Tree(explorer_strip(given.traversals, TYPES, [0.001, 2.5, 0.75], given.values))
+    tree = Tree(latent_sliders(given.traversals, TYPES, [0.001, 2.5, 0.75], given.values))
     sliders = tree.all("input")
     assert [slider["id"] for slider in sliders] == ["latent-1", "latent-2", "latent-0"]
     assert [slider["aria-label"] for slider in sliders] == ["latent 1, active", "latent 2, mixed", "latent 0, passive"]
@@ -210,7 +210,7 @@ def test_colour_strips_keep_their_colours() -> None:
     from PIL import Image
 
     frames = np.random.default_rng(0).uniform(size=(1, 3, 3, 4, 6))
-    tree = Tree(explorer_strip(frames, ["active"], [1.0], [-1, 0, 1]))
+    tree = Tree(latent_sliders(frames, ["active"], [1.0], [-1, 0, 1]))
     strip = np.asarray(Image.open(io.BytesIO(base64.b64decode((tree.all("img")[0]["src"] or "").partition(",")[2]))))
     expected = (255 * np.concatenate(list(frames[0]), axis=-1).transpose(1, 2, 0)).round()
     np.testing.assert_array_equal(strip, expected)

@@ -1,15 +1,21 @@
-"""The page of a comparison: heat maps of layers with encoder and decoder marked, and the matched latents."""
+"""The page of a comparison: heat maps of layers with encoder and decoder marked, and the matched latents.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+With it go its numbers as JSON and its heat maps as pictures.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unweave.evaluation.similarity import Comparison, Matched, Similarity
-from unweave.plots.html import Html, chart, element, joined, paragraphs, table
+from unweave.data.files import write_atomically, write_text
+from unweave.evaluation.scores import plain
+from unweave.evaluation.similarity import LayerComparison, Matched, Similarity
+from unweave.pages.html import Html, chart, element, joined, paragraphs, table
+from unweave.pages.page import Page, Section, page
 from unweave.plots.matrices import heat_map
-from unweave.plots.report import Section, page
 from unweave.plots.save import to_png
 
 if TYPE_CHECKING:
@@ -25,27 +31,50 @@ TRUST = (
 MEASURES = {"cka": "CKA", "procrustes": "Procrustes", "svcca": "SVCCA"}
 
 
-@dataclass(frozen=True)
-class SimilarityReport:
-    """The page, self-contained, and every heat map of it as a PNG by file name."""
+def write_comparison(found: Similarity, folder: Path | str) -> Path:
+    """Write ``comparison.html``, ``comparison.json`` and ``figures/*.png``; the page's path is returned."""
+    folder = Path(folder)
+    made = comparison_page(found, {"models": len(found.members)})
+    for name, content in made.pictures.items():
+        write_atomically(folder / "figures" / name, _writer(content))
+    write_text(folder / "comparison.json", json.dumps(comparison_to_plain(found), indent=2, allow_nan=False) + "\n")
+    write_text(folder / "comparison.html", made.html)
+    return folder / "comparison.html"
 
-    html: str
-    pictures: dict[str, bytes]
 
-
-def similarity_report(found: Similarity, meta: Mapping[str, Any]) -> SimilarityReport:
+def comparison_page(found: Similarity, meta: Mapping[str, Any]) -> Page:
     """The page of a comparison and its pictures."""
-    drawn = [{measure: similarity_map(one, measure) for measure in MEASURES} for one in found.comparisons]
+    drawn = [{measure: _map(one, measure) for measure in MEASURES} for one in found.comparisons]
     pictures = {f"{n}_{name}.png": to_png(figure) for n, maps in enumerate(drawn) for name, figure in maps.items()}
     sections = [Section("Which to trust", paragraphs(*TRUST))]
     sections += [_section(one, place, maps) for place, (one, maps) in enumerate(zip(found.comparisons, drawn))]
     if found.matched:
         sections.append(_matched(found))
     lead = f"{len(found.members)} models compared layer by layer on {found.n_examples:,} examples."
-    return SimilarityReport(page("How alike are these models?", sections, meta, lead, "unweave compare"), pictures)
+    return Page(page("How alike are these models?", sections, meta, lead, "unweave compare"), pictures)
 
 
-def similarity_map(comparison: Comparison, measure: str) -> "matplotlib.figure.Figure":
+def comparison_to_plain(found: Similarity) -> dict[str, Any]:
+    """Everything as JSON takes it."""
+    return {
+        "members": list(found.members),
+        "n_examples": found.n_examples,
+        "comparisons": [_plain(comparison) for comparison in found.comparisons],
+        "matched": [
+            {
+                "left": one.left,
+                "right": one.right,
+                "score": one.matching.score,
+                "partner": one.matching.partner.tolist(),
+                "correlation": one.matching.correlation.tolist(),
+                "identical": one.identical,
+            }
+            for one in found.matched
+        ],
+    }
+
+
+def _map(comparison: LayerComparison, measure: str) -> "matplotlib.figure.Figure":
     """One measure of all pairs of layers; lines mark where encoders end."""
     return heat_map(
         getattr(comparison, measure).numpy(),
@@ -59,7 +88,7 @@ def similarity_map(comparison: Comparison, measure: str) -> "matplotlib.figure.F
     )
 
 
-def _section(comparison: Comparison, place: int, maps: Mapping[str, Any]) -> Section:
+def _section(comparison: LayerComparison, place: int, maps: Mapping[str, Any]) -> Section:
     disagree = int(comparison.averaged.disagree.sum())
     n_cells = comparison.cka.numel()
     words = paragraphs(
@@ -81,14 +110,14 @@ def _section(comparison: Comparison, place: int, maps: Mapping[str, Any]) -> Sec
     return Section(title, joined(words, *charts))
 
 
-def _chance(comparison: Comparison) -> str:
+def _chance(comparison: LayerComparison) -> str:
     chance = int((comparison.p_values > 0.05).sum())
     if chance == comparison.p_values.numel():
         return "No cell has p ≤ 0.05 among shuffled examples; fewer than 19 shuffles cannot show it."
     return f"The similarity could be chance in {chance or 'none'} of them (p > 0.05 among shuffled examples)."
 
 
-def _title(comparison: Comparison) -> str:
+def _title(comparison: LayerComparison) -> str:
     if comparison.left == comparison.right:
         return f"{comparison.left}, {'seeds' if comparison.n_pairs > 1 else 'its layers'} with each other"
     return f"{comparison.left} and {comparison.right}"
@@ -120,3 +149,24 @@ def _details(one: Matched) -> Html:
         return element("p", f"{one.left} and {one.right}: no latent in use to match.")
     order = sorted(rows, key=lambda row: -np.abs(row[2]))
     return table([f"latent of {one.left}", f"latent of {one.right}", "correlation"], order)
+
+
+def _writer(content: bytes) -> Callable[[Path], int]:
+    return lambda aside: aside.write_bytes(content)
+
+
+def _plain(comparison: LayerComparison) -> dict[str, Any]:
+    names = ("cka", "procrustes", "svcca", "p_values", "saturated")
+    return {
+        "left": comparison.left,
+        "right": comparison.right,
+        "rows": list(comparison.rows),
+        "columns": list(comparison.columns),
+        "decoder_from": list(comparison.splits),
+        "n_pairs": comparison.n_pairs,
+        "estimator": comparison.estimator,
+        "quoted": comparison.averaged.quoted.tolist(),
+        "spread": comparison.averaged.spread.tolist(),
+        "disagree": comparison.averaged.disagree.tolist(),
+        **{name: plain(getattr(comparison, name).tolist()) for name in names},
+    }

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from unweave.plots import style
-from unweave.plots.format import number, plain
+from unweave.plots.format import in_words, number
 from unweave.plots.save import to_svg
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], caption: str = 
 
 def facts(described: Mapping[str, Any]) -> Html:
     """A description as names and values; what lies deeper is named with dots."""
-    rows = [element("div", element("dt", name), element("dd", plain(value))) for name, value in _flat(described)]
+    rows = [element("div", element("dt", name), element("dd", in_words(value))) for name, value in _flat(described)]
     return element("dl", *rows, class_="facts")
 
 

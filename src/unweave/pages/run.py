@@ -1,4 +1,4 @@
-"""The report of one run: what the model learned, in pictures and plain words, from arrays alone."""
+"""The page of one run: what the model learned, in pictures and plain words, from arrays alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from unweave.pages.html import Html, chart, chip, element, facts, joined, paragraphs, table
+from unweave.pages.page import Page, Section, page
+from unweave.pages.sliders import latent_sliders, pixel_change
 from unweave.plots import images, latents, training
 from unweave.plots.arrays import TYPES, checked, checked_types
-from unweave.plots.explorer import explorer_strip, pixel_change
 from unweave.plots.format import count, number, short
-from unweave.plots.html import Html, chart, chip, element, facts, joined, paragraphs, table
-from unweave.plots.report import Section, page
 from unweave.plots.save import to_png
 
 STRIP_COLUMNS = 11
@@ -63,35 +63,27 @@ class Pictures:
 
 
 @dataclass(frozen=True)
-class Codes:
+class CodeSamples:
     """Codes of examples, each [sample, latent]."""
 
     mean: ArrayLike
     sampled: ArrayLike
 
 
-@dataclass(frozen=True)
-class RunReport:
-    """The page, and every figure of it as a PNG by file name."""
-
-    html: str
-    pictures: dict[str, bytes]
-
-
-def run_report(
+def run_page(
     *,
     title: str,
     experiment: Mapping[str, Any],
     latent_table: LatentTable,
     curves: TrainingCurves,
     shown: Pictures | None = None,
-    codes: Codes | None = None,
+    codes: CodeSamples | None = None,
     findings: Sequence[str] = (),
     summary: Mapping[str, Any] | None = None,
     environment: Mapping[str, Any] | None = None,
     command: str = "",
     alpha: float = 0.1,
-) -> RunReport:
+) -> Page:
     """The page and its pictures. ``summary`` are a few facts for its head; ``findings`` are sentences."""
     kl = checked("latent_table.kl", latent_table.kl, "latent")
     kinds = checked_types(latent_table.types, len(kl))
@@ -108,14 +100,14 @@ def run_report(
         _how_made(experiment, environment or {}, command),
     ]
     pngs = {f"{name}.png": to_png(figure) for name, figure in drawn.items()}
-    return RunReport(page(title, sections, summary or {}, _lead(kinds, shown)), pngs)
+    return Page(page(title, sections, summary or {}, _lead(kinds, shown)), pngs)
 
 
 def _figures(
     latent_table: LatentTable,
     curves: TrainingCurves,
     shown: Pictures | None,
-    codes: Codes | None,
+    codes: CodeSamples | None,
     order: np.ndarray,
     alpha: float,
 ) -> dict[str, Any]:
@@ -175,7 +167,7 @@ def _moving(shown: Pictures | None, kinds: list[str], kl: np.ndarray) -> list[Se
         "Each card shows what the decoder draws when one latent moves and all others stay where they are."
         " Drag a slider, or let all of them run: active latents move the picture, passive ones leave it alone.",
     )
-    strip = explorer_strip(shown.traversals, kinds, kl, shown.values)
+    strip = latent_sliders(shown.traversals, kinds, kl, shown.values)
     return [Section("Move the latents yourself", joined(words, strip, _meanings()))]
 
 
@@ -249,7 +241,7 @@ def _over_training(drawn: Mapping[str, Any], curves: TrainingCurves) -> Section:
     return Section("Over training", joined(words, element("div", *figures, class_="charts"), note))
 
 
-def _distributions(codes: Codes | None, drawn: Mapping[str, Any]) -> list[Section]:
+def _distributions(codes: CodeSamples | None, drawn: Mapping[str, Any]) -> list[Section]:
     if codes is None:
         return []
     words = paragraphs(
