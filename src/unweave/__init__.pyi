@@ -10,6 +10,7 @@ from unweave.api import train as train
 from unweave.api import world as world
 from unweave.api import worlds as worlds
 from unweave.evaluation.evaluation import evaluate as evaluate
+from unweave.evaluation.measure import Measurer as Measurer
 from unweave.evaluation.measure import Yardstick as Yardstick
 from unweave.evaluation.measure import measure as measure
 from unweave.evaluation.scorer import Scorer as Scorer

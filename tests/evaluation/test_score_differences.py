@@ -39,7 +39,7 @@ def test_a_description_has_no_better_side() -> None:
     rng = np.random.default_rng(0)
     flat, full = rng.normal(size=(300, 1)) * np.ones(3), rng.normal(size=(300, 3))
     first, second = (measure(codes, metrics="mle", seeds=3) for codes in (flat, full))
-    difference = compare(first, second)["mle"]
+    difference = score_differences(first, second)["mle"]
     assert difference.clear
     assert difference.better is None
     assert first.to_plain()["scores"]["mle"]["higher_is_better"] is None

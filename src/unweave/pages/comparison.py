@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unweave.data.files import write_atomically, write_text
 from unweave.evaluation.scores import plain
 from unweave.evaluation.similarity import LayerComparison, Matched, Similarity
+from unweave.files import write_atomically, write_text
 from unweave.pages.html import Html, chart, element, joined, paragraphs, table
 from unweave.pages.page import Page, Section, page
 from unweave.plots.matrices import heat_map
