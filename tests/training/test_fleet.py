@@ -14,16 +14,19 @@ from unweave.models.networks import MLP, Conv, Network
 from unweave.models.objectives.beta_vae import VAE, BetaVAE, BetaVAEFull
 from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.optimisers import AdaGrad, Adam
+from unweave.runs.folder import RunFolder
+from unweave.runs.state import State, state_of
 from unweave.training.alone import Alone
 from unweave.training.batches import draw, source_of
+from unweave.training.checkpoint import history_so_far
 from unweave.training.experiment import Experiment, Plan
 from unweave.training.fleet.fleet import Fleet, advance, new_fleet, template_of
 from unweave.training.fleet.members import arrange
 from unweave.training.fleet.portable import portable
-from unweave.training.loop import train
-from unweave.training.many import train_many
+from unweave.training.loop import resume, train
+from unweave.training.many import home_and_place, train_many
 from unweave.training.run import Run
-from unweave.training.running import Interrupted, RunOptions
+from unweave.training.running import Interrupted, RunOptions, StepReport
 
 DENSE = MLP((12,), (12,))
 CONV = Conv((4, 4), (4, 2), 8)
@@ -214,6 +217,35 @@ def test_a_fleet_killed_while_writing_results_goes_on_from_its_checkpoint(tmp_pa
     assert min(begun) > 4
     for path, other in zip(whole, parts):
         assert Run(path).files.read("model.safetensors") == Run(other).files.read("model.safetensors")
+
+
+def test_a_member_is_a_run_like_any_other(tmp_path: Path) -> None:
+    given = [experiment(seed, objective=objective_of(name)) for seed, name in enumerate(("beta_vae", "factor_vae"))]
+    whole = train_many(given, tmp_path / "whole")
+    with pytest.raises(Interrupted, match=f"unweave resume {tmp_path / 'parts'}"):
+        train_many(given, tmp_path / "parts", how=RunOptions(stop=_after(5)))
+    members = [tmp_path / "parts" / path.name for path in whole]
+    for member, single in zip(members, whole):
+        assert state_of(RunFolder(member)) == State("interrupted", 5)
+        step, history = history_so_far(*home_and_place(RunFolder(member)))
+        assert (step, history.steps) == (5, [0, 4])
+        assert torch.equal(history.values(), Run(single).history.values()[:2])
+    resume(members[1])
+    for member, single in zip(members, whole):
+        assert Run(member).files.read("model.safetensors") == Run(single).files.read("model.safetensors")
+        assert not Run(member).files.has("member.json")
+
+
+def test_members_are_locked_while_their_fleet_trains(tmp_path: Path) -> None:
+    given, seen = [experiment(seed) for seed in (0, 1)], []
+
+    def look(report: StepReport) -> None:
+        seen.extend(state_of(RunFolder(tmp_path / member.resolve().id)).word for member in given)
+        with pytest.raises(BlockingIOError, match="another process"):
+            train(given[0], tmp_path / given[0].resolve().id)
+
+    train_many(given, tmp_path, how=RunOptions((look,)))
+    assert set(seen) == {"training"}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from unweave.evaluation.describe import describe
-from unweave.evaluation.diagnosis import diagnose
+from unweave.evaluation.diagnosis import diagnose_codes
 from unweave.evaluation.similarity import compare_runs
 from unweave.training.run import Run
 from unweave.web.app import create_app
@@ -96,7 +96,7 @@ def test_latents_and_diagnosis(client: TestClient, made: Path) -> None:
     start = Run(made / "one").data.examples(torch.tensor([found["start_row"]]))
     assert found["start"] == pytest.approx(Run(made / "one").encode(start).mean[0].tolist(), abs=1e-4)
     told = client.get("/api/runs/one/diagnosis").json()
-    own = diagnose(known.code.mean, known.code.variance, sampled=known.code.sampled, kl=known.code.kl)
+    own = diagnose_codes(known.code.mean, known.code.variance, sampled=known.code.sampled, kl=known.code.kl)
     assert told["numbers"]["rate"] == pytest.approx(own.rate, rel=1e-5)
     assert [one["type"] for one in told["latents"]] == own.types
     assert all(one["text"] and one["advice"] for one in told["findings"])

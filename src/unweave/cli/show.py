@@ -5,7 +5,9 @@ from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import command, parse
-from unweave.evaluation.describe import Description, describe, findings
+from unweave.evaluation.describe import Description, describe
+from unweave.evaluation.findings import diagnose_described, expected_of, findings, sentences
+from unweave.evaluation.scores import plain
 from unweave.metrics.polarised.types import RULES
 from unweave.runs.state import failure_of, saved_step, state_of
 from unweave.training.experiment import experiment_to
@@ -41,8 +43,7 @@ def show_latents(run: Run, description: Description) -> None:
     print_table(title, names, [tuple(row.values()) for row in description.rows()])
     total = description.kl.sum().item()
     say(f"reconstruction loss {description.reconstruction:.2f} at the mean code, KL {total:.2f} nats")
-    space = experiment.world.card().space
-    for sentence in findings(description, len(space.factors) if space else None):
+    for sentence in sentences(description, expected_of(experiment.world.card().space)):
         say(sentence)
 
 
@@ -63,6 +64,7 @@ def _unfinished(run: Run, as_json: bool) -> None:
 
 
 def _plain(run: Run, description: Description) -> dict[str, Any]:
+    expected = expected_of(run.experiment.world.card().space)
     return {
         "folder": str(run.path),
         "state": run.state,
@@ -71,5 +73,6 @@ def _plain(run: Run, description: Description) -> dict[str, Any]:
         "examples": description.n_examples,
         "reconstruction": description.reconstruction,
         "latents": description.rows(),
+        "findings": plain(findings(diagnose_described(description), expected)),
         "files": run.files.names(),
     }

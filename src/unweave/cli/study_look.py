@@ -122,11 +122,11 @@ def _gc(store: Store, given: dict[str, Any]) -> None:
 
 
 def _report(store: Store, given: dict[str, Any]) -> None:
-    from unweave.recipes.study_report import report_study
+    from unweave.pages.study import write_study_page
 
     record = read_record(store.home, given["study"] or "")
     recipe = record.options.get("recipe", "")
-    path = report_study(store, record) if recipe.endswith(".py") or not recipe else _judged(store, record)
+    path = write_study_page(store, record) if recipe.endswith(".py") or not recipe else _judged(store, record)
     print_json({"file": str(path)}) if given["json"] else say(f"written: {path}")
 
 

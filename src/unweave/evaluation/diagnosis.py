@@ -66,7 +66,7 @@ class Diagnosis:
         return next(d for d in self.dependence if (d.representation, d.subset) == (representation, subset))
 
 
-def diagnose(
+def diagnose_codes(
     mean: Any,
     variance: Any = None,
     *,

@@ -23,11 +23,12 @@ class Number:
     ``draws`` holds it again for every resampling seed (NaN where a half had too few rows for it), ``error`` is its
     standard error over them, ``low`` and ``high`` bound its interval at 95 %. ``chance`` is what the same codes get in
     random order, ``adjusted`` the share of the way from chance to the top: (value − chance) / (top − chance).
+    ``higher_is_better`` is None for what describes a code without judging it.
     """
 
     value: float | Float[np.ndarray, " model"]
     range: tuple[float, float]
-    higher_is_better: bool
+    higher_is_better: bool | None
     draws: Float[np.ndarray, " seed *model"]
     chance: float | Float[np.ndarray, " model"] | None = None
 
@@ -43,7 +44,7 @@ class Number:
     @property
     def adjusted(self) -> float | Float[np.ndarray, " model"] | None:
         top = self.range[1] if self.higher_is_better else self.range[0]
-        if self.chance is None or not math.isfinite(top):
+        if self.chance is None or self.higher_is_better is None or not math.isfinite(top):
             return None
         room = np.asarray(top - self.chance)
         found = np.where(np.abs(room) > 1e-12, (self.value - self.chance) / np.where(room == 0, 1.0, room), 0.0)

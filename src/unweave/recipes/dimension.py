@@ -15,7 +15,8 @@ from unweave.algorithms.fondue import CRITERIA, METHODS, Fondue, Reading, fondue
 from unweave.algorithms.search import Visit
 from unweave.config import fingerprint
 from unweave.data.world import Data
-from unweave.plots.dimension import ElbowTable, SearchTable, dimension_page
+from unweave.pages.dimension import dimension_page
+from unweave.plots.dimension import ElbowTable, SearchTable
 from unweave.recipes.dimension_models import Curves, Models, Prepare, elbow_curves, intrinsic_dimension
 from unweave.recipes.dimension_search import DimensionSearch, bounds, check_search, steps_of, value_of
 from unweave.runs.folder import RunFolder

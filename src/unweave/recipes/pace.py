@@ -168,7 +168,7 @@ def _graph(base: Experiment, data: Data, models: int) -> _Begun:
                 held[name].copy_(drawn)
             graph.replay()
             done[0] += 1
-        return count
+        return count * len(engine.experiments)  # the engine stays: the graph writes into its tensors
 
     return _Begun(advance)
 

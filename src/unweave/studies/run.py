@@ -36,6 +36,13 @@ def run_study(
     """Bring every run of a study to its end and return what was found. The same call twice trains nothing twice.
 
     ``execute`` says where, ``how`` when to save and to stop; ``options`` are kept for ``unweave study resume``.
+
+    >>> import unweave as uw
+    >>> from unweave.data.micro import Micro
+    >>> small = {"network": uw.MLP((16,), (16,)), "latents": 3, "steps": 5, "plan": uw.Plan("cpu", 1)}
+    >>> study = uw.Study("two-seeds", tuple(uw.Experiment(Micro(), seed=seed, **small) for seed in range(2)))
+    >>> uw.run_study(study, "runs").table["seed"].to_list()
+    [0, 1]
     """
     store = Store(root).prepare()
     asked = plan(study.experiments, needs_data=not execute.elsewhere)

@@ -17,8 +17,8 @@ from unweave.training.experiment import Experiment, experiment_from, experiment_
 from unweave.training.fleet.choice import models_that_fit, side_by_side
 from unweave.training.fleet.engine import FleetEngine
 from unweave.training.fleet.members import check_structure
-from unweave.training.fleet.processes import train_side_by_side
 from unweave.training.loop import drive, say
+from unweave.training.processes import train_side_by_side
 from unweave.training.results import claim, ended
 from unweave.training.running import Interrupted, RunOptions
 

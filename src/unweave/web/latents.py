@@ -6,11 +6,10 @@ import numpy as np
 import torch
 
 from unweave.evaluation.decoder import Decoder, look_at_decoder
-from unweave.evaluation.describe import Description, describe, findings
-from unweave.evaluation.diagnosis import Diagnosis, diagnose
+from unweave.evaluation.describe import Description, describe
+from unweave.evaluation.diagnosis import Diagnosis
 from unweave.evaluation.encode import factor_names, known_factors
-from unweave.evaluation.findings import expected_of
-from unweave.evaluation.findings import findings as found_in
+from unweave.evaluation.findings import diagnose_described, expected_of, findings, sentences
 from unweave.shapes import Float, Int, Tensor
 from unweave.web.numbers import matrix, number
 from unweave.web.open_runs import OpenRun
@@ -39,7 +38,6 @@ def latents_answer(opened: OpenRun) -> LatentsAnswer:
     code = found.code
     edges = np.linspace(-REACH, REACH, N_BINS + 1)
     start = int(code.mean.square().sum(1).argmin())
-    space = run.experiment.world.card().space
     return LatentsAnswer(
         n_examples=found.n_examples,
         reconstruction=found.reconstruction,
@@ -48,7 +46,7 @@ def latents_answer(opened: OpenRun) -> LatentsAnswer:
         latents=[_latent(found, int(row["latent"]), edges) for row in found.rows()],
         start_row=int(run.rows(N_EXAMPLES)[start]),
         start=code.mean[start].tolist(),
-        findings=findings(found, len(space.factors) if space else None),
+        findings=sentences(found, expected_of(run.experiment.world.card().space)),
     )
 
 
@@ -84,10 +82,10 @@ def chosen_rows(opened: OpenRun, rows: list[int], n: int, seed: int) -> Int[Tens
 def diagnosis_answer(opened: OpenRun) -> DiagnosisAnswer:
     """What stands out, in plain words, with its evidence."""
     run, code = opened.with_data(), described(opened).code
-    found = diagnose(code.mean, code.variance, sampled=code.sampled, kl=code.kl)
+    found = diagnose_described(described(opened))
     used = torch.tensor([kind != "passive" for kind in found.types])
     decoder = look_at_decoder(run, run.images(N_EXAMPLES), code, used, n_jacobians=N_JACOBIANS)
-    told = found_in(found, expected_of(run.experiment.world.card().space), decoder)
+    told = findings(found, expected_of(run.experiment.world.card().space), decoder)
     numbers = {name: number(value) for name, value in _numbers(found, decoder).items()}
     return DiagnosisAnswer(
         n_examples=found.n_examples,

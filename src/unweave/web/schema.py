@@ -159,7 +159,7 @@ class ScoreAnswer(Answer):
     value: float | None
     low: float | None
     high: float | None
-    higher_is_better: bool
+    higher_is_better: bool | None
     paper: str
 
 

@@ -7,13 +7,14 @@ from unweave.evaluation.encode import factor_names, known_factors
 from unweave.evaluation.matrices import matrices
 from unweave.evaluation.measure import measure
 from unweave.evaluation.rows import find_rows
+from unweave.metrics import METRICS
 from unweave.metrics.papers import PAPERS
 from unweave.web.latents import N_EXAMPLES, described
 from unweave.web.numbers import matrix, number
 from unweave.web.open_runs import OpenRun
 from unweave.web.schema import MatrixAnswer, ScoreAnswer, ScoresAnswer
 
-QUICK = ("mig", "mig_sup", "modularity", "dcimig", "jemmig")
+QUICK = tuple(row.name for row in METRICS.values() if row.counted)
 """What counting alone can tell, in a fraction of a second."""
 
 REPRESENTATIONS: tuple[Literal["mean", "sampled"], ...] = ("mean", "sampled")
@@ -73,7 +74,7 @@ def _scores(representation: Any, scores: Mapping[str, Mapping[str, Any]]) -> Ite
             value=number(found["value"]),
             low=number(found.get("low")),
             high=number(found.get("high")),
-            higher_is_better=bool(found["higher_is_better"]),
+            higher_is_better=found["higher_is_better"],
             paper=_paper(metric),
         )
 

@@ -9,6 +9,7 @@ import torch
 
 from unweave.metrics.downstream.cross_validated import cross_validated
 from unweave.metrics.estimators.arrays import check_count
+from unweave.metrics.estimators.lbfgs import one_blas_thread
 from unweave.metrics.estimators.side_by_side import side_by_side
 from unweave.metrics.supervised.logistic import check_scheme
 from unweave.metrics.supervised.split import N_TEST, Split, split
@@ -65,7 +66,8 @@ def downstream(
 
     n_factors = parts.factors.shape[1]
     jobs = [(size, k) for size in chosen for k in range(n_factors)]
-    found = side_by_side(accuracies, jobs, size=lambda job: job[0] * parts.sizes[job[1]])
+    with one_blas_thread():
+        found = side_by_side(accuracies, jobs, size=lambda job: job[0] * parts.sizes[job[1]])
     accuracy = np.array(found).T.reshape(2, len(chosen), n_factors)
     mean = accuracy[1].mean(1)
     train, test = torch.from_numpy(accuracy)
