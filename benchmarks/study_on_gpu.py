@@ -22,8 +22,8 @@ def measure(name: str, size: str, root: str, run_id: str) -> tuple[str, float]:
     import torch
 
     from unweave.recipes.reproductions import REPRODUCTIONS
-    from unweave.studies.perform import take
     from unweave.studies.store import Store
+    from unweave.studies.train_and_measure import take
 
     torch.set_num_threads(1)
     begin = time.process_time()

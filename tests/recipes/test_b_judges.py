@@ -11,7 +11,7 @@ from unweave.recipes.reproductions import REPRODUCTIONS, b_dependence, b_panels,
 from unweave.recipes.reproductions.b_rows import searches_of
 from unweave.recipes.reproductions.b_search import replay
 from unweave.runs.folder import RunFolder
-from unweave.studies.essence import essence
+from unweave.studies.identity import identity
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.results import Results
 from unweave.studies.store import Store
@@ -256,5 +256,5 @@ def test_runs_are_found_whatever_plan_they_were_trained_with():
     experiment = b_panels.panel_study("x", b_types.BETA_VAE, (), "smoke").experiments[0].resolve()
     other = replace(experiment, plan=replace(experiment.plan, threads=7))
     assert other.id != experiment.id
-    assert essence(other) == essence(experiment)
-    assert essence(replace(experiment, seed=99)) != essence(experiment)
+    assert identity(other) == identity(experiment)
+    assert identity(replace(experiment, seed=99)) != identity(experiment)

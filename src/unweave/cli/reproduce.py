@@ -63,10 +63,10 @@ def _reproduce(given: dict[str, Any], command: str) -> int:
 
 
 def _taken(study: Study, given: dict[str, Any]) -> Results:
-    from unweave.studies.adopt import adopt, missing
+    from unweave.studies.measure_only import measure_only, missing
 
     with stopping() as stop:
-        results = adopt(study, given["store"], execute=make_executor(given), how=Manner((), 30.0, stop))
+        results = measure_only(study, given["store"], execute=make_executor(given), how=Manner((), 30.0, stop))
     if absent := missing(study, results):
         raise ValueError(
             f"{given['store']} has {len(results.experiments)} finished runs of {study.name} and lacks {absent};"

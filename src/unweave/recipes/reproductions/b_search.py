@@ -10,7 +10,7 @@ from functools import partial
 
 from unweave.algorithms.fondue import METHODS, Fondue, Reading, fondue
 from unweave.recipes.reproductions.b_results import measured
-from unweave.studies.essence import asked_essence, essence
+from unweave.studies.identity import identity, identity_of_asked
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -77,7 +77,7 @@ def readings(searches: Sequence[Search], results: Results) -> Known:
     for measure in {search.measure.file: search.measure for search in searches}.values():
         for row in measured(results, measure):
             found = row.found[measure.criterion]
-            place = known.setdefault((essence(replace(row.experiment, latents=1)), measure.criterion), {})
+            place = known.setdefault((identity(replace(row.experiment, latents=1)), measure.criterion), {})
             place[row.experiment.latents] = Reading(found["first"], found["second"])
     return known
 
@@ -89,8 +89,8 @@ def _next(searches: Sequence[Search], results: Results) -> tuple[Experiment, ...
 def _asked(searches: Sequence[Search], known: Known) -> tuple[Experiment, ...]:
     ended = ((search, replay(search, known.get(_key(search), {}))) for search in searches)
     asked = [replace(search.base, latents=found) for search, found in ended if isinstance(found, int)]
-    return tuple({asked_essence(experiment): experiment for experiment in asked}.values())
+    return tuple({identity_of_asked(experiment): experiment for experiment in asked}.values())
 
 
 def _key(search: Search) -> tuple[str, str]:
-    return asked_essence(replace(search.base, latents=1)), METHODS[search.method].criterion
+    return identity_of_asked(replace(search.base, latents=1)), METHODS[search.method].criterion

@@ -26,7 +26,7 @@ from unweave.recipes.reproductions.b_results import THESIS, check_size, measured
 from unweave.recipes.reproductions.b_rows import EXTENTS, NO_INFORMATION, STARTS, Row, searches_of
 from unweave.recipes.reproductions.b_search import Search, outcomes, search_study
 from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
-from unweave.studies.essence import asked_essence, essence
+from unweave.studies.identity import identity, identity_of_asked
 from unweave.studies.results import Results
 from unweave.studies.statistics.intervals import mean_interval
 from unweave.studies.study import Study
@@ -134,9 +134,9 @@ def _passive(
     if not chosen:
         return
     measure = searches[chosen[0]][0].measure
-    known = {essence(one.experiment): one.found[measure.criterion]["passive"] for one in measured(results, measure)}
+    known = {identity(one.experiment): one.found[measure.criterion]["passive"] for one in measured(results, measure)}
     counts = [
-        known.get(asked_essence(replace(search.base, latents=answers[row][search.base.seed].n)))
+        known.get(identity_of_asked(replace(search.base, latents=answers[row][search.base.seed].n)))
         for row in chosen
         for search in searches[row]
         if search.base.seed in answers[row] and answers[row][search.base.seed].n > 0
