@@ -9,7 +9,7 @@ from unweave.algorithms.fondue import METHODS, Fondue, Reading, fondue
 from unweave.data.synthetic import SynthLin
 from unweave.models.likelihoods import Gaussian
 from unweave.models.networks.mlp import MLP
-from unweave.recipes.reproductions.b_search import Search, outcomes, replay, search_study
+from unweave.recipes.bonheme2023.searches import Search, outcomes, replay, search_study
 from unweave.studies.adopt import adopt
 from unweave.studies.run import run_study
 from unweave.training.experiment import Experiment, Plan

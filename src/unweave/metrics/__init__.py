@@ -19,7 +19,6 @@ from unweave.metrics.dimension.two_nn import two_nn
 from unweave.metrics.downstream.downstream_logistic import downstream_logistic
 from unweave.metrics.downstream.downstream_trees import downstream_trees
 from unweave.metrics.estimators.information import Information, information
-from unweave.metrics.papers import PAPERS
 from unweave.metrics.polarised.traces import traces
 from unweave.metrics.row import Invariance, Metric
 from unweave.metrics.supervised.beta_vae import beta_vae
@@ -41,6 +40,7 @@ from unweave.metrics.unsupervised.effective_rank import effective_rank
 from unweave.metrics.unsupervised.total_correlation import total_correlation
 from unweave.metrics.unsupervised.udr import udr
 from unweave.metrics.unsupervised.wasserstein import wasserstein
+from unweave.papers import PAPERS
 
 _Same = tuple[Invariance, ...]
 _ORDER: _Same = ("sample order", "latent order", "factor order")

@@ -11,7 +11,7 @@ from unweave.plots.format import number
 from unweave.plots.html import Html, chip, element, facts, joined, paragraphs, table
 from unweave.plots.report import Section, page
 from unweave.plots.tips import live_chart
-from unweave.recipes.reproductions.reproduction import Outcome
+from unweave.recipes.reproduction import Outcome
 from unweave.studies.verdicts import Comparison
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from unweave.config import unknown
-from unweave.recipes.reproductions import REPRODUCTIONS
-from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Outcome
+from unweave.recipes.reproductions import find_reproduction
 from unweave.recipes.write_report import comparison_row, write_report
 from unweave.studies.results import Results
 from unweave.studies.store import Store
@@ -35,13 +35,6 @@ class Reproduced:
         counts = {verdict: self.count(verdict) for verdict in ("agrees", "differs", "cannot tell")}
         rows = [comparison_row(one) for one in self.outcome.comparisons]
         return {"id": self.id, "size": self.size, "page": str(self.page), "verdicts": counts, "comparisons": rows}
-
-
-def find_reproduction(name: str) -> Reproduction:
-    """A reproduction by its id."""
-    if name not in REPRODUCTIONS:
-        raise unknown("reproduction", name, REPRODUCTIONS)
-    return REPRODUCTIONS[name]
 
 
 def reproduce(

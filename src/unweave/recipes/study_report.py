@@ -9,8 +9,8 @@ import numpy as np
 from unweave.plots.matrices import heat_map
 from unweave.plots.violins import violins
 from unweave.recipes.reproduce import reproduce
+from unweave.recipes.reproduction import Outcome
 from unweave.recipes.reproductions import REPRODUCTIONS
-from unweave.recipes.reproductions.reproduction import Outcome
 from unweave.recipes.write_report import write_report
 from unweave.studies.record import Record
 from unweave.studies.results import Results

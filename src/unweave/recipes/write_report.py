@@ -13,7 +13,7 @@ from unweave.data.files import write_text
 from unweave.plots.save import to_pdf, to_png
 from unweave.recipes.cost import cost_of, words_of
 from unweave.recipes.report_page import Making, forest_of, report_page
-from unweave.recipes.reproductions.reproduction import Outcome
+from unweave.recipes.reproduction import Outcome
 from unweave.studies.results import Results
 from unweave.studies.verdicts import Comparison
 from unweave.training.loop import environment

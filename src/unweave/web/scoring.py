@@ -7,7 +7,7 @@ from unweave.evaluation.encode import factor_names, known_factors
 from unweave.evaluation.matrices import matrices
 from unweave.evaluation.measure import measure
 from unweave.evaluation.rows import find_rows
-from unweave.metrics.papers import PAPERS
+from unweave.papers import PAPERS
 from unweave.web.answers import MatrixAnswer, ScoreAnswer, ScoresAnswer
 from unweave.web.library import Opened
 from unweave.web.looks import N_EXAMPLES, described
