@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from unweave.algorithms.fondue import Reading
 from unweave.recipes.bonheme2023 import (
     fig_6_2,
     fig_6_3,
@@ -21,9 +20,9 @@ from unweave.recipes.bonheme2023 import (
 )
 from unweave.recipes.bonheme2023.results import Measured
 from unweave.recipes.bonheme2023.rows import searches_of
-from unweave.recipes.bonheme2023.searches import replay
 from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
 from unweave.runs.folder import RunFolder
+from unweave.studies.adaptive import Waiting, replay
 from unweave.studies.essence import essence
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.results import Results
@@ -126,12 +125,13 @@ def readings(table, size, truth):
     for row in at.rows + at.beside:
         for search in searches_of(row, size):
             right, known = truth(row, search.base.seed), {}
-            while isinstance(n := replay(search, known), int):
+            while isinstance(next_one := replay(search, lambda e, m, known=known: known.get(e.latents)), Waiting):
+                n = next_one.experiment.latents
                 passes = n <= right
                 first = (-1.0 if search.measure.criterion == "ib" else 0.1) if passes else 9.0
                 found = {"first": first, "second": 0.0, "active": n, "mixed": 0, "passive": 0 if passes else n - right}
-                known[n] = Reading(first, 0.0)
-                yield replace(search.base, latents=n), search.measure, {search.measure.criterion: found}
+                known[n] = {search.measure.criterion: found}
+                yield replace(search.base, latents=n), search.measure, known[n]
 
 
 def near(row, seed):

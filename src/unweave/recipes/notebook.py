@@ -1,7 +1,6 @@
 """Looking inside models in one call, for notebooks: what ``uw.diagnose``, ``uw.dimension`` and their kin do."""
 
 import contextlib
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,12 @@ from unweave.metrics.dimension.intrinsic import intrinsic as intrinsic_of
 from unweave.metrics.estimators.arrays import as_codes
 from unweave.recipes import dimension_micro
 from unweave.recipes.diagnose import Diagnosed, diagnose_file, diagnose_run
-from unweave.recipes.dimension import Dimension
+from unweave.recipes.dimension import Dimension, bars
 from unweave.recipes.dimension import dimension as search_dimension
-from unweave.recipes.dimension_models import Prepare
 from unweave.recipes.dimension_search import DimensionSearch
 from unweave.shapes import Tensor
 from unweave.training.experiment import TABLES, experiment_from, experiment_to
 from unweave.training.loop import Manner
-from unweave.training.progress import progress
 from unweave.training.run import Run
 
 
@@ -54,7 +51,7 @@ def dimension(
     """How many latents a world needs: ``uw.dimension("micro", start=20.0).answer``.
 
     Settings are the fields of :class:`DimensionSearch` and of :class:`Experiment`; the micro-world has its own where
-    nothing is said. Every model that is tried is a run below the folder, and the same call again goes on.
+    nothing is said. Every model that is tried is a run of the store (``folder``), and the same call again goes on.
     """
     searched = {field.name for field in fields(DimensionSearch)}
     told = {name: value for name, value in settings.items() if name in searched}
@@ -65,7 +62,9 @@ def dimension(
     else:
         search, base = DimensionSearch(**told), {}
     experiment = experiment_from(base | {"world": world} | model)
-    return search_dimension(experiment, search, folder, prepare=_watched(quiet))
+    with contextlib.nullcontext() if quiet else bars() as watch:
+        how = Manner(() if watch is None else (watch,))
+        return search_dimension(experiment, search, folder, how=how)
 
 
 def compare(*runs: Run | str | Path, **options: Any) -> Similarity:
@@ -99,15 +98,3 @@ def _points(what: Any) -> list[Points]:
 
 def _is_folder(what: Any) -> bool:
     return isinstance(what, str | Path) and str(what) not in WORLDS and Path(what).is_dir()
-
-
-def _watched(quiet: bool) -> Prepare:
-    @contextlib.contextmanager
-    def prepare(words: str) -> Iterator[Manner]:
-        if quiet:
-            yield Manner()
-            return
-        with progress(words) as watch:
-            yield Manner((watch,))
-
-    return prepare

@@ -9,8 +9,8 @@ import unweave
 from unweave.web.answers import Problem, SearchAnswer, Sparklines, StoreAnswer, StudyAnswer, Table
 from unweave.web.catalogue import Catalogue
 from unweave.web.columns import packed
-from unweave.web.courses import sparkline
-from unweave.web.searches import search_answer
+from unweave.web.history import sparkline
+from unweave.web.searches import search_answer, search_names
 from unweave.web.shelf import NotHere, Shelf
 from unweave.web.studying import study_answer, study_names
 
@@ -31,7 +31,7 @@ def store_routes(shelf: Shelf, catalogue: Catalogue) -> APIRouter:
             version=unweave.__version__,
             n_runs=len(catalogue.rows()),
             studies=study_names(shelf),
-            searches=shelf.searches(),
+            searches=search_names(shelf),
         )
 
     @api.get("/runs", response_model=Table, responses={422: {"model": Problem}})

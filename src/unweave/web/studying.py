@@ -7,6 +7,7 @@ from typing import Any
 
 from unweave.web.answers import Mark, StudyAnswer, StudyName
 from unweave.web.numbers import number
+from unweave.web.searches import search_names
 from unweave.web.shelf import NotHere, Shelf
 
 WHOLE = "all"
@@ -16,7 +17,10 @@ WHOLE = "all"
 def study_names(shelf: Shelf) -> list[StudyName]:
     """All runs, then every study that was planned in this store."""
     found = [StudyName(name=WHOLE, title="Every run of this store")]
+    searches = set(search_names(shelf))
     for name in _planned(shelf):
+        if name in searches:  # has a view of its own
+            continue
         found.append(StudyName(name=name, title=str(_plan(shelf, name).get("title") or name)))
     return found
 

@@ -1,0 +1,47 @@
+"""Every model alone in this process, as ``unweave train`` trains it: a stack of one would cost several times more."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from unweave.studies.claims import Holder
+from unweave.studies.execute import Ended, Executor
+from unweave.studies.failures import is_full, record
+from unweave.studies.pack import Pack
+from unweave.studies.perform import held, perform, settled
+from unweave.studies.store import Store
+from unweave.training.experiment import Experiment
+from unweave.training.loop import Interrupted, Manner, train
+
+
+@dataclass(frozen=True)
+class OneByOne(Executor):
+    """For studies that ask for one model after the other. Its bits are those of ``unweave train``."""
+
+    def __call__(self, packs: Sequence[Pack], root: Path, how: Manner, ended: Ended) -> None:
+        for pack in packs:
+            for experiment in pack.experiments:
+                if how.stop():
+                    raise Interrupted("stopped; the same command goes on")
+                if pack.trains:
+                    _train_alone(experiment, Store(root).prepare(), how)
+                perform(replace(pack, experiments=(experiment,)), root, how)
+            ended(pack)
+
+
+def _train_alone(experiment: Experiment, store: Store, how: Manner) -> None:
+    """A run that another process holds is left to it: whoever measures waits for its end."""
+    folder = store.folder(experiment.id)
+    with Holder(store.home) as holder:
+        if settled(folder, Pack((experiment,))) or not holder.claim(experiment.id):
+            return
+        try:
+            train(experiment, folder.path, data=held(experiment.world), how=how)
+        except (Interrupted, BlockingIOError):
+            raise
+        except Exception as error:
+            if is_full(error):
+                raise
+            record(folder, experiment, error)
+        finally:
+            holder.release(experiment.id)
