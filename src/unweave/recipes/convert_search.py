@@ -49,11 +49,13 @@ def convert_search(old: Path | str, root: Path | str | None = None) -> Iterator[
         if target.path.exists():
             yield f"{path} stays: {target.path} is there already"
             continue
-        path.rename(target.path)
+        with RunFolder(path).locked():  # not under the hands of whoever trains it
+            path.rename(target.path)
         models.append(_converted(experiment, target))
         yield f"{path} moved to {target.path}"
     for search in _searches(source, models):
         yield from _record(source, store, search, models)
+    yield f"{source} has nothing left that is needed" if len(models) == len(found) else f"{source} is kept"
 
 
 def _converted(experiment: Experiment, folder: RunFolder) -> Model:

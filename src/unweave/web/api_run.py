@@ -24,7 +24,7 @@ from unweave.web.answers import (
 from unweave.web.comparing import compare_answer
 from unweave.web.decoding import Decoding, Pixels, pixels
 from unweave.web.downloads import MOST, as_npz, as_parquet
-from unweave.web.history import history_answer
+from unweave.web.histories import history_answer
 from unweave.web.library import Library, NotReady, Opened
 from unweave.web.looks import chosen_rows, diagnosis_answer, examples_answer, images_of, latents_answer
 from unweave.web.scoring import scores_answer

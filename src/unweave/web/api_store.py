@@ -9,7 +9,7 @@ import unweave
 from unweave.web.answers import Problem, SearchAnswer, Sparklines, StoreAnswer, StudyAnswer, Table
 from unweave.web.catalogue import Catalogue
 from unweave.web.columns import packed
-from unweave.web.history import sparkline
+from unweave.web.histories import sparkline
 from unweave.web.searches import search_answer, search_names
 from unweave.web.shelf import NotHere, Shelf
 from unweave.web.studying import study_answer, study_names

@@ -12,13 +12,13 @@ from unweave.plots.dimension import SearchTable, criterion
 from unweave.plots.matrices import bars
 from unweave.recipes.bonheme2023 import published
 from unweave.recipes.bonheme2023.claims import Answers, Claims
-from unweave.recipes.bonheme2023.results import measured, notes
+from unweave.recipes.bonheme2023.results import notes
 from unweave.recipes.bonheme2023.rows import EXTENTS, NO_INFORMATION, STARTS, Row, searches_of
 from unweave.recipes.bonheme2023.searches import Search, outcomes, search_study
 from unweave.recipes.extent import check_size
 from unweave.recipes.reproduction import Outcome
 from unweave.recipes.strength import strength_of
-from unweave.studies.essence import asked_essence, essence
+from unweave.studies.adaptive import known_from
 from unweave.studies.results import Results
 from unweave.studies.statistics.intervals import mean_interval
 from unweave.studies.study import Study
@@ -126,14 +126,14 @@ def _passive(
     if not chosen:
         return
     measure = searches[chosen[0]][0].measure
-    known = {essence(one.experiment): one.found[measure.criterion]["passive"] for one in measured(results, measure)}
-    counts = [
-        known.get(asked_essence(replace(search.base, latents=answers[row][search.base.seed].n)))
+    known = known_from(results)
+    models = [
+        known(replace(search.base, latents=answers[row][search.base.seed].n), measure)
         for row in chosen
         for search in searches[row]
         if search.base.seed in answers[row] and answers[row][search.base.seed].n > 0
     ]
-    told = [count for count in counts if count is not None]
+    told = [found[measure.criterion]["passive"] for found in models if found is not None]
     what = "share of answers whose model has no passive latent (Theorem 8.3.3)"
     yield compare_share(what, told.count(0), len(told), 1.0, tolerance=0.1)
 
