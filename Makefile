@@ -9,6 +9,7 @@ help:
 	@echo "make test       install, check style, types and layers, run the default tests (under ten minutes)"
 	@echo "make test-slow  the tests that are left out of the default suite"
 	@echo "make bench      speed beside what you would otherwise run"
+	@echo "make docs       the pages of docs/ that are made from the code"
 
 demo: $(VENV)/installed
 	$(BIN)/unweave demo
@@ -23,11 +24,16 @@ check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/front_door_types.py
 	$(BIN)/lint-imports
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/metrics.py --quick
+
+docs: $(VENV)/installed-dev
+	$(BIN)/python docs/make_metrics.py
+	$(BIN)/python docs/make_reproductions.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -14,8 +14,8 @@ from unweave.data.synthetic import SynthLin, SynthNonLin
 from unweave.data.world import World
 from unweave.models.likelihoods import Gaussian
 from unweave.models.networks import MLP, Linear, Network
+from unweave.recipes.pace import WAYS
 from unweave.training.experiment import Experiment, Plan
-from unweave.training.fleet_bench import WAYS
 
 
 def main() -> None:

@@ -123,7 +123,7 @@ def table(n: int) -> None:
     """Read, pack and look again at a store of many runs; CPU seconds, for a machine with other work."""
     from unweave.web.catalogue import Catalogue
     from unweave.web.columns import packed
-    from unweave.web.shelf import Shelf
+    from unweave.web.store import Shelf
 
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)

@@ -17,8 +17,8 @@ import torch
 from unweave.data.micro import Micro
 from unweave.models import OBJECTIVES
 from unweave.models.networks import NETWORKS
+from unweave.recipes.pace import pace, pictures
 from unweave.training.experiment import Experiment, Plan
-from unweave.training.fleet_bench import pace, pictures
 
 CASES: dict[str, dict[str, Any]] = {
     "standard": {"ways": ("eager", "alone", "graph", "fleet")},

@@ -31,12 +31,12 @@ from unweave.models.kernels.first import first_backward, first_forward, ready
 from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.pixels import BITS, BYTES, MASKS, Frame
 from unweave.models.networks import NETWORKS
+from unweave.training.batches import Source, draw, source_of
 from unweave.training.experiment import Experiment, Plan
-from unweave.training.fleet import Fleet, advance, new_fleet, template_of
-from unweave.training.fleet_batches import Source, draw, source_of
-from unweave.training.fleet_engine import LEAST_ON_GPU
-from unweave.training.fleet_members import arrange
-from unweave.training.fleet_stepper import Stepper
+from unweave.training.fleet.choice import LEAST_ON_GPU
+from unweave.training.fleet.fleet import Fleet, advance, new_fleet, template_of
+from unweave.training.fleet.members import arrange
+from unweave.training.fleet.stepper import Stepper
 
 
 def main() -> None:
@@ -85,7 +85,7 @@ def fleet_of(given: list[Experiment], data: Data, precision: str) -> tuple[Fleet
     """A fleet on the kernels, before its first step."""
     members = arrange(given, least=LEAST_ON_GPU)
     engine = conv_stack(template_of(members, data.shape), precision)
-    return new_fleet(members, engine, len(data), data.shape), source_of(members, data)
+    return new_fleet(members, engine, len(data), data.shape), source_of(members.experiments, data)
 
 
 def errors(precisions: list[str]) -> dict[str, float]:

@@ -266,20 +266,20 @@ def measure_ours(
 ) -> tuple[dict[str, tuple[float, float]], float, float]:
     """Our scores and times by metric, the time of a first representation with all set-up, and of a second one."""
     begin = clock()
-    from unweave.evaluation.measure import Yardstick
+    from unweave.evaluation.measure import Measurer
 
     codes, factors = np.concatenate(tables[::2]), np.concatenate(tables[1::2])
-    yardstick = Yardstick(factors, names, (len(tables[0]), len(tables[2])), seeds=0)
+    measurer = Measurer(factors, names, (len(tables[0]), len(tables[2])), seeds=0)
     ends: dict[str, float] = {}
 
     def watch(done: int, total: int, name: str) -> None:
         ends[name] = clock()
 
-    scores = yardstick.measure(codes, watch=watch)
+    scores = measurer.measure(codes, watch=watch)
     first, times = clock() - begin, list(ends.values())
     seconds = {name: after - before for name, before, after in zip(ends, times, times[1:])}
     begin = clock()
-    yardstick.measure(codes[:, ::-1] * 1.1)
+    measurer.measure(codes[:, ::-1] * 1.1)
     values = {key.partition(".")[0]: number.value for key, number in reversed(scores.numbers.items())}
     return {name: (float(values[name]), seconds[name]) for name in names}, first, clock() - begin
 

@@ -20,11 +20,11 @@ from unweave.metrics.supervised.mig import mig
 from unweave.models.kernels.conv_stack import conv_stack
 from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Adam
+from unweave.training.batches import source_of
 from unweave.training.experiment import Experiment, Plan
-from unweave.training.fleet import Fleet, new_fleet, template_of
-from unweave.training.fleet_batches import source_of
-from unweave.training.fleet_members import arrange
-from unweave.training.fleet_stepper import Stepper
+from unweave.training.fleet.fleet import Fleet, new_fleet, template_of
+from unweave.training.fleet.members import arrange
+from unweave.training.fleet.stepper import Stepper
 
 
 def main() -> None:
@@ -75,7 +75,7 @@ def trained(precision: str, given: Any) -> dict[str, Any]:
     data = world.load().to("cuda")
     members = arrange([replace(base, seed=seed) for seed in range(given.seeds)], least=16)
     fleet = new_fleet(members, conv_stack(template_of(members, data.shape), precision), len(data), data.shape)
-    stepper = Stepper(fleet, source_of(members, data), print)
+    stepper = Stepper(fleet, source_of(members.experiments, data), print)
     begin, losses = time.monotonic(), []
     for step in range(given.steps):
         stepper(step, record=False)
@@ -95,7 +95,7 @@ def measure(fleet: Fleet, data: Any) -> dict[str, Any]:
     for rows in chosen.to("cuda").split(256):
         pictures = data.images(data.store[rows]).expand(n, *([-1] * 4)).contiguous()
         noise = torch.zeros(n, len(rows), fleet.members.latents, device="cuda")
-        code = fleet.engine.code(fleet.weights, pictures, noise)
+        code = fleet.backend.code(fleet.weights, pictures, noise)
         means.append(code.mean)
         kls.append(code.kl)
     factors = data.factors(chosen).cpu()

@@ -3,7 +3,7 @@
 python benchmarks/study_overhead.py
 
 Both sides train the same packs with the same engines in one process, in interleaved rounds. With it: planning,
-checking, claims with heartbeats, records, costs. Without: the bare calls of train and train_fleet. No measures on
+checking, claims with heartbeats, records, costs. Without: the bare calls of train and train_many. No measures on
 either side. The cost does not depend on the number of steps, so it is measured with few steps and many runs, and set
 against the CPU time of training --full steps, which is measured from the difference of two lengths.
 """
@@ -25,9 +25,9 @@ from unweave.studies.perform import held
 from unweave.studies.plan import plan
 from unweave.studies.run import run_study
 from unweave.studies.study import Study
-from unweave.training.fleet_engine import side_by_side
-from unweave.training.fleet_run import train_fleet
+from unweave.training.fleet.choice import side_by_side
 from unweave.training.loop import train
+from unweave.training.many import train_many
 
 
 def studied(n_conv: int, n_dense: int, n_steps: int) -> Study:
@@ -46,7 +46,7 @@ def bare(study: Study, root: Path) -> None:
             for experiment in each.experiments:
                 train(experiment, root / experiment.id, data=data)
         else:
-            train_fleet(each.experiments, root, data=data)
+            train_many(each.experiments, root, data=data)
 
 
 def timed(work: Callable[[Path], object]) -> tuple[float, float]:

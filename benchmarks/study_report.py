@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-
 from unweave.recipes.reproductions.k_grid import METRICS, grid
-from unweave.recipes.study_report import report_study
+
+from unweave.pages.study import write_study_page
 from unweave.studies.record import Record
 from unweave.studies.store import Store
 from unweave.training.experiment import Experiment, experiment_to
@@ -34,7 +34,7 @@ def main() -> None:
         print(f"{store.table().height} runs")
         told("building the index", *clocks)
         clocks = time.perf_counter(), time.process_time()
-        page = report_study(store, Record("synthetic", "Synthetic", tuple(ids)))
+        page = write_study_page(store, Record("synthetic", "Synthetic", tuple(ids)))
         told("the report, page, CSVs and figures", *clocks)
         total = sum(file.stat().st_size for file in page.parent.rglob("*") if file.is_file())
         print(f"page {page.stat().st_size / 1e6:.2f} MB, folder {total / 1e6:.1f} MB")

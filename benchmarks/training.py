@@ -23,10 +23,9 @@ from torch.nn import functional
 
 from unweave.data.world import Data
 from unweave.models.objectives import BetaVAE
-from unweave.training.batches import batches
+from unweave.training.alone import Alone
 from unweave.training.experiment import Experiment, Plan
-from unweave.training.history import History
-from unweave.training.step import columns, new_learner, summary, update
+from unweave.training.history import Recording
 
 
 class PlainVAE(nn.Module):
@@ -72,12 +71,12 @@ def bare(data: Data) -> Callable[[int], None]:
 def ours(data: Data) -> Callable[[int], None]:
     """Our step with everything a run keeps: every term and five statistics of every latent, at every step."""
     experiment = replace(Experiment(_Made(), BetaVAE(4.0), plan=Plan("cpu", torch.get_num_threads())), history_every=1)
-    learner, history, place = new_learner(experiment, data.shape, len(data)), History(), [0]
+    engine, recording, place = Alone(experiment, data), Recording(), [0]
 
     def run(steps: int) -> None:
-        for step, batch in enumerate(batches(experiment, data, place[0], place[0] + steps), place[0]):
-            terms, code = update(learner, batch, step)
-            history.add(step, columns(terms, experiment.latents), summary(terms, code))
+        for step in range(place[0], place[0] + steps):
+            engine.advance(step, record=True)
+            recording.add(step, engine.rows())
         place[0] += steps
 
     return run

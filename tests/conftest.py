@@ -36,10 +36,16 @@ def _own_data_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyte
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of real data and reference values, where there is one."""
+    """The folder of real data, where there is one."""
     if not SHARED.exists():
-        pytest.skip("the folder `shared` with real data and reference values is not beside this checkout")
+        pytest.skip("the folder `shared` with real data is not beside this checkout")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    """Values that the original implementations gave; see tests/reference/README.md."""
+    return Path(__file__).parent / "reference"
 
 
 @pytest.fixture

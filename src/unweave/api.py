@@ -1,25 +1,424 @@
-"""The short way in, for notebooks: load a world, and open a run (to train one: `unweave.training.notebook`)."""
+"""The functions that a notebook calls: train, open and look inside models in one line each.
 
+What ``uw`` offers besides these stands in ``unweave/__init__.pyi``, with the module that each name comes from.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict, Unpack, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from unweave.config import from_plain
 from unweave.data import WORLDS, Data, World
-from unweave.training.experiment import TABLES
+from unweave.evaluation.diagnosis import diagnose_codes
+from unweave.evaluation.findings import expected_of, findings
+from unweave.evaluation.points import Points, points_of_file, points_of_run, points_of_world
+from unweave.evaluation.similarity import Similarity, compare_runs
+from unweave.metrics.dimension.intrinsic import Intrinsic
+from unweave.metrics.dimension.intrinsic import intrinsic as intrinsic_of
+from unweave.metrics.dimension.mle import NEIGHBOURS
+from unweave.metrics.estimators.arrays import as_codes
+from unweave.models import Likelihood, Method, Network, Optimiser
+from unweave.models.initialise import Scheme
+from unweave.models.likelihoods import Bernoulli
+from unweave.models.networks import Conv
+from unweave.models.objectives.beta_vae import BetaVAE
+from unweave.models.optimisers import Adam
+from unweave.recipes import dimension_micro
+from unweave.recipes.diagnose import Diagnosed, diagnose_file, diagnose_run
+from unweave.recipes.dimension import Dimension, bars
+from unweave.recipes.dimension import dimension as search_dimension
+from unweave.recipes.dimension_search import DimensionSearch
+from unweave.shapes import Tensor
+from unweave.training import loop
+from unweave.training.experiment import TABLES, Plan, experiment_from, experiment_to
+from unweave.training.progress import progress
 from unweave.training.run import Run
+from unweave.training.running import RunOptions
 
 
 def world(name: str, **options: Any) -> Data:
-    """The data of a world, by name: ``uw.world("dsprites")``, ``uw.world("images", path="faces/")``."""
+    """The data of a world, by its name; ``uw.worlds()`` lists the names.
+
+    Options are the fields of the world: ``uw.world("images", path="faces/", size=64)``. A world that is not on this
+    machine says how to get it.
+
+    >>> import unweave as uw
+    >>> data = uw.world("micro")
+    >>> len(data), data.shape
+    (2048, (1, 32, 32))
+    >>> [factor.name for factor in data.space.factors]
+    ['x', 'y', 'size']
+    """
     described: World = from_plain(World, {"name": name} | options, TABLES, "world")
     return described.load()
 
 
 def worlds() -> list[str]:
-    """The names of all worlds."""
+    """The names of all worlds, for :func:`world` and :func:`train`.
+
+    >>> import unweave as uw
+    >>> "dsprites" in uw.worlds()
+    True
+    """
     return list(WORLDS)
 
 
+def train(
+    world: str | World | Mapping[str, Any],
+    folder: str | Path | None = None,
+    *,
+    objective: Method | str | Mapping[str, Any] = BetaVAE(),
+    network: Network | str | Mapping[str, Any] = Conv(),
+    likelihood: Likelihood | str | Mapping[str, Any] = Bernoulli(),
+    optimiser: Optimiser | str | Mapping[str, Any] = Adam(),
+    latents: int = 10,
+    steps: int = 300_000,
+    batch_size: int = 64,
+    seed: int = 0,
+    init: Scheme = "glorot",
+    order: Literal["iid", "epochs"] = "iid",
+    warmup: int = 0,
+    holdout: float = 0.0,
+    history_every: int = 50,
+    snapshots: Sequence[int] = (),
+    plan: Plan | Mapping[str, Any] = Plan(),
+    quiet: bool = False,
+) -> Run:
+    """Train one model and return its run. The same call again goes on where it stopped, or returns at once.
+
+    The run is kept in ``folder``, or in ``runs/`` under a name made from its settings. Components are given as objects
+    (``objective=uw.BetaVAE(6)``), by name (``network="mlp"``) or as in ``config.json``.
+
+    :param world: what to learn from
+    :param objective: what to minimise
+    :param network: encoder and decoder
+    :param likelihood: how reconstructions are scored
+    :param optimiser: how weights are updated
+    :param latents: size of the code
+    :param steps: training steps; the default is the published study's, and takes long
+    :param batch_size: examples in a step
+    :param seed: decides initial weights, data order and noise
+    :param init: initial weights
+    :param order: draw examples independently, or go through all in turn
+    :param warmup: steps over which the regulariser fades in
+    :param holdout: share of the examples never trained on
+    :param history_every: steps between two rows of the history
+    :param snapshots: steps at which the weights are kept
+    :param plan: device, threads and precision
+    :param quiet: show no progress
+
+    >>> import unweave as uw
+    >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
+    >>> run.state
+    'done'
+    >>> run.encode(run.images(100)).mean.shape
+    torch.Size([100, 3])
+    """
+    experiment = experiment_from(
+        {
+            "world": world,
+            "objective": objective,
+            "network": network,
+            "likelihood": likelihood,
+            "optimiser": optimiser,
+            "latents": latents,
+            "steps": steps,
+            "batch_size": batch_size,
+            "seed": seed,
+            "init": init,
+            "order": order,
+            "warmup": warmup,
+            "holdout": holdout,
+            "history_every": history_every,
+            "snapshots": tuple(snapshots),
+            "plan": plan,
+        }
+    )
+    with _watched(f"{experiment.objective.name} on {experiment.world.name}", quiet) as how:
+        return Run(loop.train(experiment, folder, how=how))
+
+
+def resume(folder: str | Path, *, data: Data | None = None, quiet: bool = False) -> Path:
+    """Go on with an interrupted run, from its folder alone; of a finished run, return at once.
+
+    >>> import unweave as uw
+    >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
+    >>> uw.load(uw.resume("runs/tiny", quiet=True)).state
+    'done'
+    """
+    with _watched(str(folder), quiet) as how:
+        return loop.resume(folder, data=data, how=how)
+
+
 def load(folder: str | Path) -> Run:
-    """Open a run by its folder."""
+    """Open a run by its folder. Every file is checked against its checksum before it is used.
+
+    >>> import unweave as uw
+    >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
+    >>> uw.load("runs/tiny").experiment.latents
+    3
+    """
     return Run(folder)
+
+
+@overload
+def diagnose(
+    what: Run | str | Path,
+    *,
+    n: int = 2048,
+    seed: int = 0,
+    rule: str = "variance",
+    n_factors: int | None = None,
+    n_jacobians: int = 256,
+    accuracy: bool = False,
+) -> Diagnosed: ...
+
+
+@overload
+def diagnose(
+    what: object,
+    variance: object = None,
+    *,
+    sampled: object = None,
+    kl: object = None,
+    prior_mean: object = None,
+    prior_variance: object = None,
+    rule: str = "variance",
+    seed: int = 0,
+    n_bins: int = 20,
+    n_factors: int | None = None,
+) -> Diagnosed: ...
+
+
+def diagnose(what: Any, variance: Any = None, *, n_factors: int | None = None, **options: Any) -> Diagnosed:
+    """Which latents a model uses, and how: of a run, a run's folder, an npz of posteriors, or arrays from anywhere.
+
+    The result has ``findings`` (what stands out, problems first, each with its advice), ``summary()``, ``diagnosis``
+    with every latent, and ``page()``, which is one self-contained HTML page. ``n_factors`` says how many factors the
+    data have, where the world does not know.
+
+    A run takes ``n`` examples to encode, ``seed``, ``rule`` (how latents are told apart), ``n_jacobians`` examples to
+    differentiate at, and ``accuracy=True`` to fit linear models to every combination of types. A file takes ``rule``
+    and ``seed``. Arrays sample × latent take ``sampled`` codes, ``kl``, a learned prior (``prior_mean``,
+    ``prior_variance``), ``rule``, ``seed`` and ``n_bins``.
+
+    >>> import numpy as np
+    >>> import unweave as uw
+    >>> mean = np.random.default_rng(0).normal(size=(1500, 2)) * [1.0, 0.0]
+    >>> found = uw.diagnose(mean, np.array([[0.01, 1.0]] * 1500), n_factors=2)
+    >>> found.diagnosis.types
+    ['active', 'passive']
+    >>> [finding.name for finding in found.findings]
+    ['over_pruned', 'passive']
+    """
+    if isinstance(what, Run):
+        return diagnose_run(what, n_factors=n_factors, **options)
+    if isinstance(what, str | Path):
+        if Path(what).is_dir():
+            return diagnose_run(Run(what), n_factors=n_factors, **options)
+        return diagnose_file(what, n_factors=n_factors, **options)
+    found = diagnose_codes(what, variance, **options)
+    expected = expected_of(None, n_factors)
+    return Diagnosed("codes", found, findings(found, expected), expected)
+
+
+def compare(
+    *runs: Run | str | Path,
+    n: int = 1000,
+    seed: int = 0,
+    snapshots: bool = False,
+    estimator: str = "unbiased",
+    n_permutations: int = 99,
+    watch: Callable[[int, int, str], None] | None = None,
+) -> Similarity:
+    """Layer by layer, how alike runs are: CKA, Procrustes and SVCCA on the same ``n`` examples, and matched latents.
+
+    Runs are given as such or by their folders. Those that differ in nothing but their seed are averaged; a single run
+    is compared with itself, and with its snapshots. ``n_permutations`` shuffles of the examples give the p-values.
+
+    >>> import unweave as uw
+    >>> small = {"network": uw.MLP((16,), (16,)), "latents": 3, "steps": 20, "quiet": True}
+    >>> runs = [uw.train("micro", f"runs/seed-{seed}", seed=seed, **small) for seed in range(2)]
+    >>> alike = uw.compare(*runs, n=50, n_permutations=3)
+    >>> alike.comparisons[0].rows[:3]
+    ('input', 'encoder 1', 'mean')
+    >>> round(float(alike.comparisons[0].cka[0, 0]), 4)
+    1.0
+    """
+    return compare_runs(
+        [run if isinstance(run, Run) else Run(run) for run in runs],
+        n=n,
+        seed=seed,
+        snapshots=snapshots,
+        estimator=estimator,
+        n_permutations=n_permutations,
+        watch=watch,
+    )
+
+
+class ModelSettings(TypedDict, total=False):
+    """The fields of :class:`Experiment` but for its world."""
+
+    objective: Method | str | Mapping[str, Any]
+    network: Network | str | Mapping[str, Any]
+    likelihood: Likelihood | str | Mapping[str, Any]
+    optimiser: Optimiser | str | Mapping[str, Any]
+    latents: int
+    steps: int
+    batch_size: int
+    seed: int
+    init: Scheme
+    order: Literal["iid", "epochs"]
+    warmup: int
+    holdout: float
+    history_every: int
+    snapshots: Sequence[int]
+    plan: Plan | Mapping[str, Any]
+
+
+class DimensionSettings(ModelSettings, total=False):
+    """The fields of :class:`DimensionSearch`, and those of the models it trains."""
+
+    method: Literal["fondue", "fondue_ide", "fondue_ib", "bs_fondue", "ib", "elbow"]
+    over: str
+    start: float | None
+    threshold: float | None
+    least: float | None
+    most: float | None
+    resolution: float
+    epochs: int
+    least_steps: int
+    until_stable: bool
+    examples: int
+    elbow: tuple[int, ...]
+
+
+def dimension(
+    world: str | World | Mapping[str, Any],
+    folder: str | Path | None = None,
+    *,
+    quiet: bool = False,
+    **settings: Unpack[DimensionSettings],
+) -> Dimension:
+    """How many latents a world needs, by FONDUE or one of its kin: train a few models briefly, and look at each.
+
+    Settings of the search are ``method``, ``over`` (latents, or a number of the objective such as beta), ``start``,
+    ``threshold``, ``least``, ``most``, ``resolution``, ``epochs``, ``least_steps``, ``steps``, ``until_stable``,
+    ``examples`` and ``elbow``; all others are those of the models, as in :func:`train`. The micro-world has its own
+    where nothing is said. Every model that is tried is a run of the store ``folder``, and the same call again goes on.
+
+    >>> import unweave as uw
+    >>> found = uw.dimension("micro", "runs/search", network=uw.MLP((16,), (16,)), steps=5, start=2.0, most=3.0,
+    ...                      examples=60, quiet=True)
+    >>> found.answer in (0, 1, 2, 3)
+    True
+    >>> [row["latents"] for row in found.rows][0]
+    2
+    """
+    searched = {field.name for field in fields(DimensionSearch)}
+    told: dict[str, Any] = {name: value for name, value in settings.items() if name in searched}
+    model = {name: value for name, value in settings.items() if name not in searched}
+    if world == "micro":
+        search = replace(dimension_micro.search(), **told)
+        base = experiment_to(dimension_micro.experiment())
+    else:
+        search, base = DimensionSearch(**told), {}
+    experiment = experiment_from(base | {"world": world} | model)
+    with contextlib.nullcontext() if quiet else bars() as watch:
+        how = RunOptions(() if watch is None else (watch,))
+        return search_dimension(experiment, search, folder, how=how)
+
+
+@overload
+def intrinsic(
+    what: Run,
+    *,
+    neighbours: Sequence[int] = NEIGHBOURS,
+    averaging: str = "levina_bickel",
+    anchor: float = 0.9,
+    n_samples: int = 10_000,
+    seeds: Sequence[int] = (0,),
+) -> dict[str, Intrinsic]: ...
+
+
+@overload
+def intrinsic(  # type: ignore[overload-overlap]
+    what: str | Path,
+    *,
+    neighbours: Sequence[int] = NEIGHBOURS,
+    averaging: str = "levina_bickel",
+    anchor: float = 0.9,
+    n_samples: int = 10_000,
+    seeds: Sequence[int] = (0,),
+) -> Intrinsic | dict[str, Intrinsic]: ...
+
+
+@overload
+def intrinsic(
+    what: World | Tensor | ArrayLike,
+    *,
+    neighbours: Sequence[int] = NEIGHBOURS,
+    averaging: str = "levina_bickel",
+    anchor: float = 0.9,
+    n_samples: int = 10_000,
+    seeds: Sequence[int] = (0,),
+) -> Intrinsic: ...
+
+
+def intrinsic(
+    what: Any,
+    *,
+    neighbours: Sequence[int] = NEIGHBOURS,
+    averaging: str = "levina_bickel",
+    anchor: float = 0.9,
+    n_samples: int = 10_000,
+    seeds: Sequence[int] = (0,),
+) -> Intrinsic | dict[str, Intrinsic]:
+    """In how many dimensions points lie: those of an array, of an npy or npz file, or of a world by name.
+
+    For a run, a dictionary with the answers for its data, its mean codes and its sampled codes. ``score`` is the
+    maximum-likelihood estimate over the stable range of ``neighbours``, ``two_nn`` that of TwoNN from the share
+    ``anchor`` of all ratios. Each of the ``seeds`` draws ``n_samples`` points.
+
+    >>> import numpy as np
+    >>> import unweave as uw
+    >>> flat = np.random.default_rng(0).normal(size=(1000, 2)) @ np.ones((2, 5))
+    >>> round(uw.intrinsic(flat).score)
+    1
+    """
+    options: dict[str, Any] = {"neighbours": neighbours, "averaging": averaging, "anchor": anchor}
+    options |= {"n_samples": n_samples, "seeds": seeds}
+    found = {points.name: intrinsic_of(points.table, **options) for points in _points(what)}
+    return found if isinstance(what, Run) or _is_folder(what) else next(iter(found.values()))
+
+
+def _points(what: Any) -> list[Points]:
+    if isinstance(what, Run) or _is_folder(what):
+        return points_of_run(what if isinstance(what, Run) else Run(what))
+    if isinstance(what, World):
+        return [points_of_world(what)]
+    if isinstance(what, str | Path):
+        if str(what) not in WORLDS:
+            return [points_of_file(what)]
+        named: World = from_plain(World, {"name": str(what)}, TABLES, "world")
+        return [points_of_world(named)]
+    table = what if isinstance(what, Tensor) else np.asarray(what)
+    return [Points("points", as_codes(table.reshape(len(table), -1) if table.ndim > 2 else table, "points"))]
+
+
+def _is_folder(what: Any) -> bool:
+    return isinstance(what, str | Path) and str(what) not in WORLDS and Path(what).is_dir()
+
+
+@contextlib.contextmanager
+def _watched(words: str, quiet: bool) -> Iterator[RunOptions]:
+    if quiet:
+        yield RunOptions()
+        return
+    with progress(words) as watch:
+        yield RunOptions((watch,))

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 Tables = Mapping[type, Mapping[str, type]]
-"""For every abstract component the literal table of its members: ``{World: WORLDS, Objective: OBJECTIVES}``."""
+"""For every abstract component the literal table of its members: ``{World: WORLDS, Method: OBJECTIVES}``."""
 
 
 def unknown(what: str, given: object, allowed: Iterable[str]) -> ValueError:
@@ -95,7 +95,7 @@ def _component(kind: type, plain: Any, tables: Tables, place: str) -> Any:
         plain = {"name": plain}
     if not isinstance(plain, Mapping) or "name" not in plain:
         raise ValueError(f'{place} must be a name or {{"name": …}}, not {plain!r}')
-    cls = find(kind.__name__.lower(), plain["name"], tables[kind])
+    cls = find(place.rpartition(".")[2], plain["name"], tables[kind])
     if not (isinstance(cls, type) and issubclass(cls, kind)):
         raise ValueError(f"{place}: {plain['name']} is not a {kind.__name__}")
     return _fill(cls, {key: value for key, value in plain.items() if key != "name"}, tables, place)

@@ -123,7 +123,7 @@ def derive(seed: int, purpose: int, step: int = 0) -> int:
     return ((high << 32) | low) >> 1
 
 
-def split_rows(n_rows: int, share: float, seed: int) -> Bool[Tensor, "sample"]:
+def split_rows(n_rows: int, share: float, seed: int) -> Bool[Tensor, " sample"]:
     """True for a random ``share`` of the rows, rounded to the nearest whole number."""
     order = words(seed, Purpose.SPLIT, 0, n_rows, 1)[:, 0].argsort(stable=True)
     chosen = torch.zeros(n_rows, dtype=torch.bool)

@@ -12,9 +12,10 @@ from unweave import config
 from unweave.data import dsprites
 from unweave.data.dsprites import ColorDSprites, DSprites, NoisyDSprites, ScreamDSprites, read_published
 from unweave.data.factors import Factor, FactorSpace
-from unweave.data.files import Published, digest
+from unweave.data.files import Published
 from unweave.data.procedural.dsprites import render
 from unweave.data.world import World, unpack
+from unweave.files import digest
 
 SMALL = FactorSpace(
     (Factor("shape", 3, "categorical"), Factor("scale", 2), Factor("orientation", 2), Factor("x", 3), Factor("y", 4))

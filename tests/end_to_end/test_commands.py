@@ -197,3 +197,50 @@ def test_a_notebook_in_ten_lines(tmp_path, monkeypatch):
     assert len(data.factors(run.rows(7))) == 7
     assert uw.load(run.path).state == "done"
     assert "BetaVAE" in dir(uw)
+
+
+def test_a_damaged_model_is_not_done(run_folder, capsys):
+    file = run_folder / "model.safetensors"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert main(["resume", "run", "--quiet"]) == 2
+    assert "model.safetensors is damaged" in capsys.readouterr().err
+    file.unlink()
+    assert main(["resume", "run", "--quiet"]) == 0
+    assert file.read_bytes() == whole
+
+
+def test_a_run_that_failed_in_a_study_is_shown(run_folder, capsys):
+    from unweave.runs.folder import RunFolder
+
+    folder = RunFolder("failed")
+    folder.write("config.json", (run_folder / "config.json").read_bytes())
+    folder.write_json("failure.json", {"kind": "memory", "reason": "RuntimeError: out of memory"})
+    assert main(["show", "failed"]) == 0
+    assert "it failed: RuntimeError: out of memory" in capsys.readouterr().out
+
+
+def test_a_member_of_a_fleet_is_shown_and_resumed_as_one(tmp_path, monkeypatch, capsys):
+    from unweave.training.fleet_run import train_fleet
+
+    from unweave.training.loop import Interrupted, Manner
+
+    monkeypatch.chdir(tmp_path)
+    import unweave as uw
+
+    small = {"network": uw.MLP((8,), (8,)), "latents": 2, "steps": 12, "batch_size": 8, "plan": uw.Plan("cpu", 1)}
+    from unweave.data.micro import Micro
+
+    given = [uw.Experiment(Micro(), seed=seed, **small) for seed in range(2)]
+    whole = train_fleet(given, "whole")
+    asked = []
+    with pytest.raises(Interrupted):
+        train_fleet(given, "parts", how=Manner(stop=lambda: asked.append(1) or len(asked) > 5))
+    member = tmp_path / "parts" / whole[1].name
+    assert main(["show", str(member), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["saved_step"] == 5
+    assert main(["resume", str(member), "--quiet"]) == 0
+    assert "one of 2 models" in capsys.readouterr().out
+    for path in whole:
+        other = tmp_path / "parts" / path.name
+        assert (other / "model.safetensors").read_bytes() == (path / "model.safetensors").read_bytes()

@@ -23,10 +23,10 @@ from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.record import read_record
 from unweave.studies.store import Store
 from unweave.training.experiment import Experiment, Plan
-from unweave.training.loop import Interrupted, Manner
 from unweave.training.run import Run
+from unweave.training.running import Interrupted, RunOptions
 from unweave.web.searches import search_answer, search_names
-from unweave.web.shelf import Shelf
+from unweave.web.store import ReadOnlyStore
 
 MODEL = "--network conv --network.channels 4,4 --network.kernels 4,4 --network.hidden 8 --batch-size 8 --steps 3"
 MANNER = "--plan.threads 1 --plan.device cpu --examples 120 --most 6 --quiet"
@@ -133,13 +133,13 @@ def test_an_interrupted_search_goes_on(tmp_path):
     whole = dimension(TINY, search, tmp_path / "whole")
     steps = []
 
-    def watch(done, total, terms, recorded):
-        steps.append(done)
+    def watch(report):
+        steps.append(report.done)
 
     # in the middle of the second model
     with pytest.raises(Interrupted):
-        dimension(TINY, search, tmp_path / "broken", how=Manner((watch,), 0.0, lambda: len(steps) >= 6 + 3))
-    resumed = dimension(TINY, search, tmp_path / "broken", how=Manner((watch,), 0.0))
+        dimension(TINY, search, tmp_path / "broken", how=RunOptions((watch,), 0.0, lambda: len(steps) >= 6 + 3))
+    resumed = dimension(TINY, search, tmp_path / "broken", how=RunOptions((watch,), 0.0))
     assert resumed.rows == whole.rows
     # the first model was not trained again, the second went on
     assert steps == [*range(1, 7)] * len(whole.rows)
@@ -205,7 +205,7 @@ def test_a_search_of_version_0_1_0_is_converted(tmp_path, capsys):
     assert again.n_trained == 0
     assert (again.answer, again.rows, again.findings) == (new.answer, new.rows, new.findings)
     # the explorer shows it, with the answer that the old search had written
-    shelf = Shelf(tmp_path / "runs")
+    shelf = ReadOnlyStore(tmp_path / "runs")
     assert search_names(shelf) == [new.name]
     found = search_answer(shelf, new.name)
     assert found.answer == new.answer

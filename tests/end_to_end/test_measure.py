@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import unweave as uw
+from unweave.api import train
 from unweave.cli import main
 from unweave.metrics import METRICS
-from unweave.training.notebook import train
 
 FAST = "mig,modularity,irs,sap_score,ds,mcc,gaussian_total_correlation,mutual_info_score,effective_rank"
 QUICK = [

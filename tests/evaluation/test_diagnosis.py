@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from unweave.data.factors import Factor, FactorSpace
-from unweave.evaluation.course import Course
 from unweave.evaluation.decoder import Decoder, random_dto
-from unweave.evaluation.diagnosis import diagnose
-from unweave.evaluation.findings import Expected, expected_of, findings
+from unweave.evaluation.diagnosis import diagnose_codes
+from unweave.evaluation.finding import Expected
+from unweave.evaluation.findings import expected_of, findings
+from unweave.evaluation.over_training import OverTraining
 from unweave.evaluation.posterior_file import read_posteriors
 from unweave.metrics.polarised.passive import passive_correlation
 from unweave.metrics.polarised.rate_distortion import rate_distortion
@@ -39,7 +40,7 @@ def codes(
 
 
 def names(given: dict[str, Any], expected: Expected | None = None, **options: Any) -> list[str]:
-    return [finding.name for finding in findings(diagnose(**given, **options), expected)]
+    return [finding.name for finding in findings(diagnose_codes(**given, **options), expected)]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -50,13 +51,13 @@ def test_a_healthy_model_is_left_in_peace(seed: int, n_active: int) -> None:
 
 
 def test_planted_collapse() -> None:
-    found = findings(diagnose(**codes(0, 5)), Expected(3, 3))
+    found = findings(diagnose_codes(**codes(0, 5)), Expected(3, 3))
     assert [(one.name, one.weight) for one in found] == [("collapse", "problem")]
     assert "all 5 latents are passive" in found[0].text
 
 
 def test_planted_passive_latents() -> None:
-    found = findings(diagnose(**codes(4, 3)))
+    found = findings(diagnose_codes(**codes(4, 3)))
     assert [one.name for one in found] == ["passive"]
     assert "3 of 7 latents are passive: latents 4, 5, 6" in found[0].text
     assert "keep 0, 1, 2, 3" in found[0].advice
@@ -64,7 +65,7 @@ def test_planted_passive_latents() -> None:
 
 def test_planted_passive_latents_that_follow_active_ones() -> None:
     given = codes(4, 3, follow=0.5)
-    diagnosis = diagnose(**given)
+    diagnosis = diagnose_codes(**given)
     found = findings(diagnosis)
     assert [(one.name, one.weight) for one in found] == [("correlated_passive", "advice")]
     largest = np.abs(np.corrcoef(given["mean"].T)[4:, :4]).max()
@@ -78,7 +79,7 @@ def test_planted_passive_latents_that_follow_active_ones() -> None:
 
 
 def test_planted_over_pruning() -> None:
-    found = findings(diagnose(**codes(2, 3)), Expected(5, 7))
+    found = findings(diagnose_codes(**codes(2, 3)), Expected(5, 7))
     assert [one.name for one in found] == ["over_pruned", "passive"]
     assert "(2, with E[σ²] < 0.8)" in found[0].text
     assert names(codes(2, 3), Expected(2, 2)) == ["passive"]
@@ -91,7 +92,7 @@ def test_too_few_and_too_many_latents() -> None:
 
 
 def test_planted_mixed_latents() -> None:
-    diagnosis = diagnose(**codes(3, 0, 2))
+    diagnosis = diagnose_codes(**codes(3, 0, 2))
     assert diagnosis.types == ["active"] * 3 + ["mixed"] * 2
     assert diagnosis.latents[4].evidence == "σ² differs"
     assert "mixed" in [one.name for one in findings(diagnosis)]
@@ -100,17 +101,17 @@ def test_planted_mixed_latents() -> None:
 def test_below_the_polarised_regime() -> None:
     given = codes(3)
     given["variance"][:] = 0.4
-    found = {one.name: one for one in findings(diagnose(**given))}
+    found = {one.name: one for one in findings(diagnose_codes(**given))}
     # KL≈ leaves out ½ σ² of every latent
     kl = 0.5 * (given["mean"] ** 2 + 0.4 - np.log(0.4) - 1).mean(0).sum()
     assert f"Δ_KL is {100 * 0.6 / kl:.1f} %" in found["not_polarised"].text
-    assert diagnose(**given).latents[0].evidence == "σ² between"
+    assert diagnose_codes(**given).latents[0].evidence == "σ² between"
 
 
 def test_codes_that_do_not_fill_the_prior() -> None:
     given = codes(3)
     given["mean"][:, 1] *= 3
-    found = findings(diagnose(**given))
+    found = findings(diagnose_codes(**given))
     assert [one.name for one in found] == ["prior_mismatch"]
     assert "of latent 1 have" in found[0].text
 
@@ -121,38 +122,38 @@ def test_latents_that_say_the_same() -> None:
     assert names(given) == ["correlated"]
     given["mean"][:, 2] = given["mean"][:, 0]
     assert names(given) == ["singular", "correlated"]
-    assert diagnose(**given).dependent("mean", "all").total_correlation == float("inf")
+    assert diagnose_codes(**given).dependent("mean", "all").total_correlation == float("inf")
 
 
 def test_a_deterministic_autoencoder() -> None:
     given = {"mean": codes(3)["mean"]}
     given["mean"][:, 1] = 0.5
-    diagnosis = diagnose(**given)
+    diagnosis = diagnose_codes(**given)
     assert (diagnosis.stochastic, diagnosis.regime, diagnosis.rate, diagnosis.traces.score) == (False, None, 0.0, 0.0)
     assert torch.equal(diagnosis.sampled, diagnosis.mean)
     found = findings(diagnosis, Expected(2, 2))
     assert [one.name for one in found] == ["deterministic"]
     assert "latent 1 never changes" in found[0].text
-    zeros = diagnose(given["mean"], np.zeros((N, 3)))
+    zeros = diagnose_codes(given["mean"], np.zeros((N, 3)))
     assert not zeros.stochastic
 
 
 def test_one_latent() -> None:
-    diagnosis = diagnose(**codes(1))
+    diagnosis = diagnose_codes(**codes(1))
     assert diagnosis.latents[0].partner is None
     assert diagnosis.dependent("mean", "all").total_correlation == 0.0
 
 
 def test_few_examples() -> None:
     assert names(codes(3, n=100)) == ["few_examples"]
-    found = findings(diagnose(**codes(6, n=4)))
+    found = findings(diagnose_codes(**codes(6, n=4)))
     assert {"few_examples", "singular"} <= {one.name for one in found}
 
 
 def test_every_number_by_another_route() -> None:
     given = codes(3, 2, 1, follow=0.3)
     mean, variance = given["mean"], given["variance"]
-    diagnosis = diagnose(**given, seed=3)
+    diagnosis = diagnose_codes(**given, seed=3)
     posterior = torch.distributions.Normal(torch.from_numpy(mean), torch.from_numpy(variance).sqrt())
     kl = torch.distributions.kl_divergence(posterior, torch.distributions.Normal(0.0, 1.0)).mean(0)
     np.testing.assert_allclose([one.kl for one in diagnosis.latents], kl, rtol=1e-12)
@@ -175,14 +176,14 @@ def test_every_number_by_another_route() -> None:
 def test_given_samples_and_kl_are_kept() -> None:
     given = codes(3)
     sampled = given["mean"] + 0.1
-    diagnosis = diagnose(**given, sampled=sampled, kl=np.ones((N, 3)))
+    diagnosis = diagnose_codes(**given, sampled=sampled, kl=np.ones((N, 3)))
     np.testing.assert_array_equal(diagnosis.sampled, sampled)
     assert diagnosis.rate == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize(("rule", "word"), [("spread", "std of μ"), ("mean_variance", "mean σ²"), ("kl", "KL")])
 def test_other_rules_say_what_decided(rule: Any, word: str) -> None:
-    diagnosis = diagnose(**codes(2, 2), rule=rule)
+    diagnosis = diagnose_codes(**codes(2, 2), rule=rule)
     assert diagnosis.types == ["active", "active", "passive", "passive"]
     assert all(word in one.evidence for one in diagnosis.latents)
 
@@ -190,7 +191,7 @@ def test_other_rules_say_what_decided(rule: Any, word: str) -> None:
 def test_a_variance_that_underflowed() -> None:
     given = codes(2)
     given["variance"][:5, 0] = 0.0
-    assert np.isfinite(diagnose(**given).rate)
+    assert np.isfinite(diagnose_codes(**given).rate)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +207,7 @@ def test_a_variance_that_underflowed() -> None:
 )
 def test_bad_arrays(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        diagnose(**(codes(3) | change))
+        diagnose_codes(**(codes(3) | change))
 
 
 def test_what_factors_need() -> None:
@@ -230,7 +231,7 @@ def test_directions_of_the_decoder(dto: float, expected: list[str]) -> None:
     images = torch.zeros(2, 3)
     split = reconstruction_split(images, images, images[None])
     decoder = Decoder(dto, 1.4, 0.0, 0.2, 2, 1.0, rate_distortion(images, torch.zeros(2)), split)
-    assert [one.name for one in findings(diagnose(**codes(3)), None, decoder)] == expected
+    assert [one.name for one in findings(diagnose_codes(**codes(3)), None, decoder)] == expected
 
 
 def decoder_with(deterministic: float, stochastic: float, rest: float = 0.0) -> Decoder:
@@ -254,11 +255,11 @@ def decoder_with(deterministic: float, stochastic: float, rest: float = 0.0) -> 
 )
 def test_what_the_noise_adds_to_the_loss(parts: tuple[float, ...], expected: list[str]) -> None:
     decoder = decoder_with(*parts)
-    assert [one.name for one in findings(diagnose(**codes(3)), None, decoder)] == expected
+    assert [one.name for one in findings(diagnose_codes(**codes(3)), None, decoder)] == expected
     # without noise, or with nothing but noise, there is nothing to say
-    silent = [one.name for one in findings(diagnose(codes(3)["mean"]), None, decoder)]
+    silent = [one.name for one in findings(diagnose_codes(codes(3)["mean"]), None, decoder)]
     assert silent == ["deterministic"]
-    assert [one.name for one in findings(diagnose(**codes(0, 3)), None, decoder)] == ["collapse"]
+    assert [one.name for one in findings(diagnose_codes(**codes(0, 3)), None, decoder)] == ["collapse"]
 
 
 def test_the_shares_of_a_linear_decoder_are_found_by_another_route() -> None:
@@ -276,8 +277,8 @@ def test_the_shares_of_a_linear_decoder_are_found_by_another_route() -> None:
 @pytest.mark.parametrize(("n_snapshots", "follow", "expected"), [(5, 0.9, True), (5, 0.0, False), (2, 0.9, False)])
 def test_passive_latents_over_snapshots(n_snapshots: int, follow: float, expected: bool) -> None:
     at = [codes(3, 2, follow=follow, seed=seed)["mean"] for seed in range(n_snapshots)]
-    one = diagnose(**codes(3, 2, seed=99))
-    way = Course(None, tuple(range(n_snapshots)), passive_correlation(np.stack(at), one.types))
+    one = diagnose_codes(**codes(3, 2, seed=99))
+    way = OverTraining(None, tuple(range(n_snapshots)), passive_correlation(np.stack(at), one.types))
     found = [finding for finding in findings(one, None, None, way) if finding.name == "passive_over_training"]
     assert bool(found) == expected
     if expected:
@@ -293,7 +294,7 @@ def test_a_learned_prior_is_divided_out(each: bool) -> None:
     shape = given["mean"].shape if each else (4,)
     shift, scale = draw.normal(size=shape), np.exp(draw.normal(size=shape))
     moved = {"mean": given["mean"] * scale + shift, "variance": given["variance"] * scale**2}
-    one, other = diagnose(**given), diagnose(**moved, prior_mean=shift, prior_variance=scale**2)
+    one, other = diagnose_codes(**given), diagnose_codes(**moved, prior_mean=shift, prior_variance=scale**2)
     assert other.types == one.types == ["active"] * 2 + ["passive"] * 2
     assert [latent.kl for latent in other.latents] == pytest.approx([latent.kl for latent in one.latents])
     # KL(N(m, s) ‖ N(μ†, Σ†)) by torch.distributions
@@ -302,17 +303,17 @@ def test_a_learned_prior_is_divided_out(each: bool) -> None:
     posterior = normal(as_tensor(moved["mean"]), as_tensor(moved["variance"]).sqrt())
     slow = torch.distributions.kl_divergence(posterior, normal(as_tensor(shift), as_tensor(scale))).mean(0)
     assert [latent.kl for latent in other.latents] == pytest.approx(slow.tolist())
-    assert diagnose(**moved).types != one.types
+    assert diagnose_codes(**moved).types != one.types
 
 
 def test_bad_priors() -> None:
     given = codes(2)
     with pytest.raises(ValueError, match="one number for each of the 2 latents"):
-        diagnose(**given, prior_variance=np.ones(3))
+        diagnose_codes(**given, prior_variance=np.ones(3))
     with pytest.raises(ValueError, match="must be positive"):
-        diagnose(**given, prior_variance=np.zeros(2))
+        diagnose_codes(**given, prior_variance=np.zeros(2))
     with pytest.raises(ValueError, match="prior_mean must be finite"):
-        diagnose(**given, prior_mean=np.full(2, np.nan))
+        diagnose_codes(**given, prior_mean=np.full(2, np.nan))
 
 
 def test_posteriors_from_any_framework(tmp_path: Path) -> None:

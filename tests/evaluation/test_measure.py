@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.stats import t
 
-from unweave.evaluation.measure import Yardstick, measure
+from unweave.evaluation.measure import Measurer, measure
 from unweave.evaluation.rows import find_rows
 from unweave.evaluation.scores import Number
 from unweave.metrics import METRICS, dci, information, irs, mig, sap, udr
@@ -153,7 +153,7 @@ def test_counts_are_made_once_for_all_that_start_from_them(monkeypatch: pytest.M
         calls.append(arguments)
         return information(*arguments)
 
-    monkeypatch.setattr("unweave.evaluation.view.information", counting)
+    monkeypatch.setattr("unweave.evaluation.inputs.information", counting)
     codes, factors = table()
     found = measure(codes, factors, metrics=["mig", "mig_sup", "modularity", "jemmig", "dcimig"], seeds=0)
     assert len(found.parts) == 5
@@ -172,8 +172,8 @@ def test_a_second_representation_costs_no_set_up(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(module, "as_truth", counted)
     codes, factors = table()
-    yardstick = Yardstick(factors, "mig", seeds=2)
-    first, second = yardstick.measure(codes), yardstick.measure(codes[:, :2])
+    measurer = Measurer(factors, "mig", seeds=2)
+    first, second = measurer.measure(codes), measurer.measure(codes[:, :2])
     assert len(calls) == 1
     assert first["mig"].value != second["mig"].value
     assert second["mig"].value == measure(codes[:, :2], factors, metrics="mig", seeds=0)["mig"].value
@@ -182,11 +182,11 @@ def test_a_second_representation_costs_no_set_up(monkeypatch: pytest.MonkeyPatch
 def test_a_pool_serves_the_interventions_only() -> None:
     codes, factors = table()
     pool = factors.astype(float), factors
-    yardstick = Yardstick(factors, ["factor_vae", "mig"], seeds=0, options={"factor_vae": QUICK["factor_vae"]})
+    measurer = Measurer(factors, ["factor_vae", "mig"], seeds=0, options={"factor_vae": QUICK["factor_vae"]})
     noise = np.random.default_rng(0).normal(size=codes.shape)
-    assert yardstick.measure(noise, pool=pool)["factor_vae_score"].value > 0.95
-    assert yardstick.measure(noise)["factor_vae_score"].value < 0.8
-    assert yardstick.measure(noise, pool=pool)["mig"].value < 0.05
+    assert measurer.measure(noise, pool=pool)["factor_vae_score"].value > 0.95
+    assert measurer.measure(noise)["factor_vae_score"].value < 0.8
+    assert measurer.measure(noise, pool=pool)["mig"].value < 0.05
 
 
 def test_words_fractions_and_bins() -> None:
@@ -262,9 +262,9 @@ def test_tensors_and_arrays_agree_and_stay_untouched() -> None:
 
 
 @pytest.mark.parametrize("name", ["identity", "rotated"])
-def test_the_reference_tables_are_met(name: str, shared: Path) -> None:
-    expected = json.loads((shared / f"reference/metrics_{name}.sklearn19.json").read_text())
-    with np.load(shared / f"reference/metrics_{name}.npz") as arrays:
+def test_the_reference_tables_are_met(name: str, reference: Path) -> None:
+    expected = json.loads((reference / f"metrics_{name}.sklearn19.json").read_text())
+    with np.load(reference / f"metrics_{name}.npz") as arrays:
         codes, factors = arrays["codes"], arrays["factors"]
     options = {"sap": {"backend": "sklearn"}, "beta_vae": {"n_train": 1000, "n_test": 500}}
     names = ["mig", "modularity", "irs", "sap", "explicitness", "mutual_info_score", "wasserstein", "beta_vae"]

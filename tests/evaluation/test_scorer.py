@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from unweave.evaluation.scorer import Scorer
-from unweave.metrics import dci, mcc, total_correlation
+from unweave.metrics import dci, effective_rank, mcc, total_correlation
 
 
 def mixture() -> tuple[np.ndarray, np.ndarray]:
@@ -24,6 +24,7 @@ def test_a_scorer_is_its_metric_on_transformed_data() -> None:
     assert Scorer("mcc")(pca, data, factors) == pytest.approx(mcc(pca.transform(data), factors).score)
     assert Scorer("dci", "completeness")(pca, data, factors) == dci(pca.transform(data), factors, seed=0).completeness
     assert Scorer("total_correlation")(pca, data) == -total_correlation(pca.transform(data)).score
+    assert Scorer("effective_rank")(pca, data) == effective_rank(pca.transform(data)).score
 
 
 def test_cross_validation_and_grid_search_take_it() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from unweave.api import train
 from unweave.evaluation.activations import activations
 from unweave.evaluation.similarity import compact, compare_runs
 from unweave.metrics.similarity.cka import cka
@@ -14,7 +15,6 @@ from unweave.metrics.similarity.svcca import svcca
 from unweave.models.networks import MLP, Conv
 from unweave.models.objectives import AE, BetaVAE
 from unweave.training.experiment import Plan
-from unweave.training.notebook import train
 from unweave.training.run import Run
 
 QUICK: dict[str, Any] = {"n": 40, "n_permutations": 9}

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from unweave.api import train
 from unweave.evaluation.describe import describe
 from unweave.evaluation.traversal import by_deviation, eigenfaces, plane, strips
 from unweave.models.networks import Conv
 from unweave.training.experiment import Plan
-from unweave.training.notebook import train
 from unweave.training.run import Run
 
 

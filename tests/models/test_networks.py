@@ -25,8 +25,8 @@ def set_layer(layer, kernel, bias):
         layer.bias.copy_(torch.from_numpy(bias))
 
 
-def test_conv_encoder_reproduces_the_reference(shared):
-    stored = np.load(shared / "reference" / "arch_conv_encoder_c1.npz")
+def test_conv_encoder_reproduces_the_reference(reference):
+    stored = np.load(reference / "arch_conv_encoder_c1.npz")
     encoder = VAE(Architecture((1, 64, 64), 10, ConvStudy())).encoder
     for number, layer in enumerate(encoder.trunk.convolutions, 1):
         # kernels are stored height, width, in, out
@@ -39,8 +39,8 @@ def test_conv_encoder_reproduces_the_reference(shared):
     torch.testing.assert_close(heads["log_variance"], torch.from_numpy(stored["out1"]), rtol=1e-4, atol=1e-6)
 
 
-def test_conv_decoder_reproduces_the_reference(shared):
-    stored = np.load(shared / "reference" / "arch_deconv_decoder_c1.npz")
+def test_conv_decoder_reproduces_the_reference(reference):
+    stored = np.load(reference / "arch_deconv_decoder_c1.npz")
     decoder = ConvStudy().decoder(10, (1, 64, 64))
     set_layer(decoder.dense, stored["dense.kernel"].T, stored["dense.bias"])
     set_layer(decoder.spread, stored["dense_1.kernel"].T, stored["dense_1.bias"])

@@ -1,6 +1,8 @@
 """Figures are drawn, have the size they claim, hold what was given, and refuse what they cannot draw."""
 
 import io
+import itertools
+import pkgutil
 import re
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from unweave import pages, plots
 from unweave.plots import images, latents, matrices, training
 from unweave.plots.save import to_png, to_svg
 from unweave.plots.style import ACTIVE, COLOURS, DPI
@@ -269,8 +272,8 @@ def test_nothing_global_is_touched() -> None:
 
 
 def test_matplotlib_is_imported_late() -> None:
-    modules = "arrays explorer format html images latents matrices report run_report save style training"
-    lines = [f"import unweave.plots.{name}" for name in modules.split()]
+    found = [pkgutil.iter_modules(package.__path__, f"{package.__name__}.") for package in (plots, pages)]
+    lines = [f"import {module.name}" for module in itertools.chain(*found)]
     code = "; ".join(["import sys", *lines, "print([m for m in ('matplotlib', 'PIL', 'plotly') if m in sys.modules])"])
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert answer.stdout.strip() == "[]"

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from unweave.plots.format import count, number, plain, short
+from unweave.plots.format import count, in_words, number, short
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_axis_values_have_no_digit_too_many() -> None:
 
 
 def test_descriptions() -> None:
-    assert plain(None) == "–"
-    assert plain(()) == "–"
-    assert plain(True) == "yes"
-    assert plain(2000) == "2,000"
-    assert plain(0.002) == "0.002"
-    assert plain(1e-08) == "1e−08"
-    assert plain([16, 32, 32]) == "16, 32, 32"
-    assert plain("β-VAE") == "β-VAE"
+    assert in_words(None) == "–"
+    assert in_words(()) == "–"
+    assert in_words(True) == "yes"
+    assert in_words(2000) == "2,000"
+    assert in_words(0.002) == "0.002"
+    assert in_words(1e-08) == "1e−08"
+    assert in_words([16, 32, 32]) == "16, 32, 32"
+    assert in_words("β-VAE") == "β-VAE"
 
 
 def test_counting() -> None:

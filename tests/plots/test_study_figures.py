@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import gaussian_kde
 
+from unweave.pages.live_chart import live_chart
 from unweave.plots.bands import Band, bands
 from unweave.plots.forest import forest
 from unweave.plots.histogram import histogram
 from unweave.plots.save import to_pdf
 from unweave.plots.scatter import scatter
-from unweave.plots.tips import live_chart
 from unweave.plots.violins import outline, spread_out, violins
 
 

@@ -12,12 +12,13 @@ from unweave.cli import main
 from unweave.data.micro import Micro
 from unweave.models.networks.mlp import MLP
 from unweave.models.objectives import BetaVAE
+from unweave.pages.outcome import Outcome
+from unweave.pages.result_folder import slug
+from unweave.pages.study import write_study_page
 from unweave.plots.histogram import histogram
 from unweave.recipes.reproduce import reproduce
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.recipes.reproductions import REPRODUCTIONS, Listed, find_reproduction
-from unweave.recipes.study_report import report_study
-from unweave.recipes.write_report import slug
 from unweave.studies.measures.codes import Codes
 from unweave.studies.record import read_record
 from unweave.studies.results import Results
@@ -135,7 +136,7 @@ def test_every_reproduction_has_three_sizes_and_its_own_name(name: str) -> None:
 
 def test_any_study_has_a_report(tmp_path: Path) -> None:
     results = run_study(tiny("smoke"), tmp_path)
-    page = report_study(Store(tmp_path), read_record(tmp_path / ".unweave", "tiny-smoke"))
+    page = write_study_page(Store(tmp_path), read_record(tmp_path / ".unweave", "tiny-smoke"))
     text = page.read_text()
     assert "codes.mean.total_correlation" in text
     assert "beta_vae beta 4" in text

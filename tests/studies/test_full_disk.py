@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from test_local import mixed, results
+from unweave.studies.examine import examine
 
 from unweave.runs.folder import RunFolder
 from unweave.studies.claims import Holder, Witness
-from unweave.studies.examine import examine
 from unweave.studies.execute import Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.executors.local import Local

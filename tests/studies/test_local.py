@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from tiny_studies import CONV, Dies, tiny, tiny_study
 
-from unweave.studies.executors.local import Local
+from unweave.studies.executors.local import Local, _Queue
 from unweave.studies.measures import Polarised
+from unweave.studies.pack import Pack
 from unweave.studies.run import run_study
 from unweave.studies.store import Store
 from unweave.studies.study import Study
@@ -74,7 +75,7 @@ def test_stopping_workers_saves_their_work(tmp_path: Path) -> None:
 PARENT = """
 import sys
 from tiny_studies import tiny_study
-from unweave.studies.executors.local import Local
+from unweave.studies.executors.local import Local, _Queue
 from unweave.studies.run import run_study
 run_study(tiny_study(2, steps=100_000), sys.argv[1], execute=Local(1))
 """
@@ -94,3 +95,17 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
         time.sleep(0.1)
     assert not store.running()
     assert list(tmp_path.glob("fleet-*/checkpoints/*"))
+
+
+def test_deaths_are_counted_by_run_and_not_by_where_a_pack_lies_in_memory(tmp_path: Path) -> None:
+    jobs = _Queue((), tmp_path, Manner())
+    for seed in range(8):
+        jobs.at_work += 1
+        jobs.crashed(Pack((tiny(seed).resolve(),)), -9, "")
+        jobs.waiting.clear()  # the next pack may be made at the same address
+    assert set(jobs.attempts.values()) == {1}
+    assert not list(tmp_path.iterdir())
+    for _ in range(2):
+        jobs.at_work += 1
+        jobs.crashed(Pack((tiny(0).resolve(),)), -9, "")
+    assert Store(tmp_path).table()["failure"][0].startswith("the process that worked on it was killed by SIGKILL")

@@ -11,7 +11,7 @@ import pytest
 from tiny_studies import CONV, Raises, tiny, tiny_study
 
 import unweave as uw
-from unweave.data import files
+from unweave import files
 from unweave.studies import perform as performing
 from unweave.studies.claims import Holder
 from unweave.studies.failures import clear
@@ -210,10 +210,10 @@ def test_clearing_away_leaves_every_result(tmp_path: Path) -> None:
     results = {path: path.read_bytes() for path in tmp_path.glob("micro-*/**/*") if path.is_file()}
     torn = next(tmp_path.glob("micro-*")) / ".model.safetensors.7.part"
     torn.write_text("torn")
-    fleet = tmp_path / "fleet-00"
+    fleet = tmp_path / "fleet-000000000000"
     fleet.mkdir()
     (store.home / "claims" / "x~0").symlink_to("gone")
-    assert {path.name for path in sweep(store, dry_run=True).paths} == {torn.name, "fleet-00", "x~0"}
+    assert {path.name for path in sweep(store, dry_run=True).paths} == {torn.name, "fleet-000000000000", "x~0"}
     assert torn.exists()
     sweep(store)
     assert not torn.exists()

@@ -195,3 +195,30 @@ def test_twenty_thousand_runs_are_listed_and_queried_within_a_second() -> None:
     assert told["runs"] == 20_000
     assert told["list_cpu_s"] < 1.0
     assert told["sql_cpu_s"] < 1.0
+
+
+def test_an_index_that_was_touched_is_made_again(tmp_path: Path) -> None:
+    for n in range(6):
+        fake_run(tmp_path, n, polarised={"n_active": n, "kl": [0.5, 1.5 * n]})
+    store, file = Store(tmp_path), tmp_path / ".unweave" / FILE
+    table, whole = store.table(), file.read_bytes()
+    assert_frame_equal(Store(tmp_path).table(), table)
+    for place in range(0, 8 * len(whole), 8 * len(whole) // 60):
+        content = bytearray(whole)
+        content[place // 8] ^= 1 << place % 8
+        file.write_bytes(content)
+        assert_frame_equal(store.table(), table, check_column_order=False)
+    (tmp_path / ".unweave" / "index.sha256").unlink()  # as version 0.1.0 left it
+    assert_frame_equal(store.table(), table, check_column_order=False)
+
+
+def test_a_bad_folder_is_one_damaged_row(tmp_path: Path) -> None:
+    fake_run(tmp_path, 0)
+    for name, content in {"deep": "[" * 100_000, "half": '{"seed": "\\ud800"}', "list": "[]"}.items():
+        RunFolder(tmp_path / name).write("config.json", content)
+    (tmp_path / fake_run(tmp_path, 1) / "SHA256SUMS").write_text("nonsense\n")
+    os.mkdir(os.fsencode(tmp_path) + b"/\xff")
+    (tmp_path / os.fsdecode(b"\xff") / "SHA256SUMS").touch()
+    table = Store(tmp_path).table()
+    assert table["state"].to_list() == ["damaged", "damaged", "damaged", "done", "damaged"]
+    assert table["failure"].null_count() == 1

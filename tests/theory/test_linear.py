@@ -18,9 +18,8 @@ from unweave.models.likelihoods import Gaussian, LearnedGaussian
 from unweave.models.networks.mlp import Linear
 from unweave.models.objectives.beta_vae import BetaVAE, BetaVAEFull
 from unweave.models.optimisers import Adam
-from unweave.training.batches import batches
+from unweave.training.alone import Alone
 from unweave.training.experiment import Experiment, Plan
-from unweave.training.step import new_learner, update
 
 
 def covariance_of(eigenvalues, seed=0):
@@ -169,16 +168,15 @@ def test_equal_singular_values_leave_the_directions_open(angle):
 
 
 def trained(experiment, data, phases=((1500, 3e-2), (1000, 3e-3), (500, 3e-4))):
-    """Our own step function, with a falling learning rate so that the optimum is met closely."""
-    learner = new_learner(experiment, data.shape, len(data))
-    step = 0
+    """Our own steps, with a falling learning rate so that the optimum is met closely."""
+    engine, step = Alone(experiment, data), 0
     for steps, rate in phases:
-        learner.experiment = replace(experiment, optimiser=Adam(rate))
-        for batch in batches(learner.experiment, data, step, step + steps):
-            terms, _ = update(learner, batch, step)
+        engine.experiment = replace(experiment, optimiser=Adam(rate))
+        for _ in range(steps):
+            engine.advance(step, record=False)
             step += 1
-            assert math.isfinite(float(terms["loss"].detach()))
-    return learner.model.requires_grad_(False)
+            assert not engine.all_failed()
+    return engine.networks["model"].requires_grad_(False)
 
 
 def experiment(objective, latents, likelihood, **options):

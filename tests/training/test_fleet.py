@@ -14,16 +14,19 @@ from unweave.models.networks import MLP, Conv, Network
 from unweave.models.objectives.beta_vae import VAE, BetaVAE, BetaVAEFull
 from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.optimisers import AdaGrad, Adam
-from unweave.training.batches import batches
+from unweave.runs.folder import RunFolder
+from unweave.runs.state import State, state_of
+from unweave.training.alone import Alone
+from unweave.training.batches import draw, source_of
+from unweave.training.checkpoint import history_so_far
 from unweave.training.experiment import Experiment, Plan
-from unweave.training.fleet import Fleet, advance, new_fleet, template_of
-from unweave.training.fleet_batches import draw, source_of
-from unweave.training.fleet_members import arrange
-from unweave.training.fleet_portable import portable
-from unweave.training.fleet_run import train_fleet
-from unweave.training.loop import Interrupted, Manner, train
+from unweave.training.fleet.fleet import Fleet, advance, new_fleet, template_of
+from unweave.training.fleet.members import arrange
+from unweave.training.fleet.portable import portable
+from unweave.training.loop import resume, train
+from unweave.training.many import home_and_place, train_many
 from unweave.training.run import Run
-from unweave.training.step import Learner, new_learner, update
+from unweave.training.running import Interrupted, RunOptions, StepReport
 
 DENSE = MLP((12,), (12,))
 CONV = Conv((4, 4), (4, 2), 8)
@@ -44,30 +47,30 @@ def micro() -> Data:
     return Micro().load()
 
 
-def sailed(experiments: Sequence[Experiment], n_steps: int, data: Data) -> Fleet:
+def trained(experiments: Sequence[Experiment], n_steps: int, data: Data) -> Fleet:
     """A fleet after some steps, with the last one's row of history."""
     members = arrange(experiments)
     fleet = new_fleet(members, portable(template_of(members, data.shape)), len(data), data.shape)
-    source = source_of(members, data)
+    source = source_of(members.experiments, data)
     draws = draw(source, torch.arange(n_steps))
     for step in range(n_steps):
         advance(fleet, source, {name: drawn[step] for name, drawn in draws.items()}, record=True)
     return fleet
 
 
-def alone(given: Experiment, n_steps: int, data: Data) -> Learner:
-    learner = new_learner(given, data.shape, len(data))
-    for step, batch in enumerate(batches(given, data, 0, n_steps)):
-        update(learner, batch, step)
-    return learner
+def alone(given: Experiment, n_steps: int, data: Data) -> Alone:
+    engine = Alone(given, data)
+    for step in range(n_steps):
+        engine.advance(step, record=False)
+    return engine
 
 
-def farthest(fleet: Fleet, given: int, learner: Learner) -> float:
+def farthest(fleet: Fleet, given: int, single: Alone) -> float:
     """The largest difference between a member's weights and those of the model trained alone."""
     stacked = fleet.members.given.index(given)
-    views = fleet.engine.layout.views(fleet.parameters[stacked : stacked + 1])
+    views = fleet.backend.layout.views(fleet.parameters[stacked : stacked + 1])
     worst = 0.0
-    for name, parameter in learner.model.named_parameters():
+    for name, parameter in single.parameters["model"].items():
         own = views[name][0][tuple(slice(0, size) for size in parameter.shape)]
         worst = max(worst, (own - parameter).abs().max().item())
     return worst
@@ -77,7 +80,7 @@ def farthest(fleet: Fleet, given: int, learner: Learner) -> float:
 def test_every_objective_trains_in_a_fleet_as_alone(name: str) -> None:
     data = micro()
     given = [experiment(seed, objective=objective_of(name)) for seed in (4, 9)]
-    fleet = sailed(given, 3, data)
+    fleet = trained(given, 3, data)
     for place, member in enumerate(given):
         assert farthest(fleet, place, alone(member, 3, data)) < 2e-6
     # and training did something: three steps of Adam move a weight by up to 3 · 10⁻⁴
@@ -87,7 +90,7 @@ def test_every_objective_trains_in_a_fleet_as_alone(name: str) -> None:
 def test_convolutions_train_in_a_stack_as_alone() -> None:
     data = micro()
     given = [experiment(seed, CONV) for seed in (0, 1)]
-    fleet = sailed(given, 3, data)
+    fleet = trained(given, 3, data)
     for place, member in enumerate(given):
         assert farthest(fleet, place, alone(member, 3, data)) < 2e-6
 
@@ -102,15 +105,15 @@ def test_scalars_latents_objectives_and_seeds_may_differ() -> None:
         experiment(3, objective=FactorVAE(width=9, depth=2, gamma=30.0, protocol="paper", learning_rate=1e-3)),
         experiment(5, objective=OBJECTIVES["beta_tcvae"](), latents=2, warmup=4),
     ]
-    fleet = sailed(given, 4, data)
+    fleet = trained(given, 4, data)
     for place, member in enumerate(given):
         assert farthest(fleet, place, alone(member, 4, data)) < 5e-6, member.objective
 
 
 def test_latents_that_a_member_does_not_have_stay_silent() -> None:
-    fleet = sailed([experiment(0, latents=2, optimiser=Adam(1e-2)), experiment(1, latents=6)], 3, micro())
+    fleet = trained([experiment(0, latents=2, optimiser=Adam(1e-2)), experiment(1, latents=6)], 3, micro())
     stacked = fleet.members.given.index(0)
-    views = fleet.engine.layout.views(fleet.parameters)
+    views = fleet.backend.layout.views(fleet.parameters)
     assert views["encoder.heads.mean.weight"][stacked, 2:].abs().max() == 0.0
     assert views["encoder.heads.log_variance.bias"][stacked, 2:].abs().max() == 0.0
 
@@ -119,7 +122,7 @@ def test_latents_that_a_member_does_not_have_stay_silent() -> None:
 def test_other_settings_hold_in_a_fleet(changes: dict[str, object]) -> None:
     data = micro()
     given = [experiment(seed, **changes) for seed in (0, 1)]
-    fleet = sailed(given, 3, data)
+    fleet = trained(given, 3, data)
     for place, member in enumerate(given):
         assert (
             farthest(fleet, place, alone(member, 3, data)) < 3e-5
@@ -132,7 +135,7 @@ def test_bits_do_not_depend_on_partners_slot_or_size(network: Network) -> None:
     for n in (1, 2, 7, 64):
         partners = [experiment(seed + 100 * n, network, objective=BetaVAE(float(seed))) for seed in range(n - 1)]
         place = n // 2
-        fleet = sailed([*partners[:place], experiment(3, network), *partners[place:]], 3, data)
+        fleet = trained([*partners[:place], experiment(3, network), *partners[place:]], 3, data)
         stacked = fleet.members.given.index(place)
         history = fleet.groups[0].row
         assert history is not None
@@ -145,26 +148,27 @@ def test_bits_do_not_depend_on_partners_slot_or_size(network: Network) -> None:
 @pytest.mark.parametrize("objective", [FactorVAE(width=9, depth=2), BetaVAEFull(), OBJECTIVES["dip_vae_ii"]()])
 def test_bits_do_not_depend_on_the_size_with_other_objectives(objective: object) -> None:
     data = micro()
-    small, large = (sailed([experiment(s, objective=objective) for s in range(n)], 3, data) for n in (1, 9))
+    small, large = (trained([experiment(s, objective=objective) for s in range(n)], 3, data) for n in (1, 9))
     assert torch.equal(small.parameters[0], large.parameters[0])
 
 
 def test_a_model_that_diverges_is_frozen_and_the_others_do_not_notice(tmp_path: Path) -> None:
     good, bad = experiment(0), experiment(1, optimiser=Adam(1e30))
-    paths = train_fleet([good, bad], tmp_path / "mixed")
-    (only,) = train_fleet([good], tmp_path / "one")
+    paths = train_many([good, bad], tmp_path / "mixed")
+    (only,) = train_many([good], tmp_path / "one")
     assert Run(paths[1]).state == "failed"
     failure = Run(paths[1]).files.read_json("failure.json")
     assert failure["step"] >= 1
     assert failure["term"] in ("reconstruction", "kl")
-    assert Run(paths[1]).files.names("checkpoints/")
+    assert failure["kept_step"] < failure["step"]
+    assert all(part.isfinite().all() for part in Run(paths[1]).load_weights(failure["kept"]).state_dict().values())
     assert Run(paths[0]).files.read("model.safetensors") == Run(only).files.read("model.safetensors")
     assert torch.equal(Run(paths[0]).history.values(), Run(only).history.values())
 
 
 def test_every_member_becomes_an_ordinary_run(tmp_path: Path) -> None:
     given = [experiment(0, snapshots=(2, 6)), experiment(1, latents=2)]
-    paths = train_fleet(given, tmp_path / "fleet")
+    paths = train_many(given, tmp_path / "fleet")
     for member, path in zip(given, paths):
         run, single = Run(path), Run(train(member, tmp_path / "alone" / str(member.seed)))
         assert run.state == "done"
@@ -180,19 +184,19 @@ def test_every_member_becomes_an_ordinary_run(tmp_path: Path) -> None:
 
 def test_a_second_call_returns_at_once(tmp_path: Path) -> None:
     given = [experiment(0), experiment(1)]
-    paths = train_fleet(given, tmp_path)
+    paths = train_many(given, tmp_path)
     before = [(path / "model.safetensors").stat().st_mtime_ns for path in paths]
-    assert train_fleet(given, tmp_path) == paths
+    assert train_many(given, tmp_path) == paths
     assert [(path / "model.safetensors").stat().st_mtime_ns for path in paths] == before
 
 
 @pytest.mark.parametrize("name", ["beta_vae", "factor_vae"])
 def test_resuming_is_exact(tmp_path: Path, name: str) -> None:
     given = [experiment(seed, objective=objective_of(name)) for seed in (0, 1, 2)]
-    whole = train_fleet(given, tmp_path / "whole")
+    whole = train_many(given, tmp_path / "whole")
     with pytest.raises(Interrupted, match="step 3"):
-        train_fleet(given, tmp_path / "parts", how=Manner(stop=_after(3)))
-    parts = train_fleet(given, tmp_path / "parts")
+        train_many(given, tmp_path / "parts", how=RunOptions(stop=_after(3)))
+    parts = train_many(given, tmp_path / "parts")
     for path, other in zip(whole, parts):
         assert Run(path).files.read("model.safetensors") == Run(other).files.read("model.safetensors")
         assert torch.equal(Run(path).history.values(), Run(other).history.values())
@@ -200,19 +204,48 @@ def test_resuming_is_exact(tmp_path: Path, name: str) -> None:
 
 def test_a_fleet_killed_while_writing_results_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     given = [experiment(seed) for seed in (0, 1, 2)]
-    whole = train_fleet(given, tmp_path / "whole")
+    whole = train_many(given, tmp_path / "whole")
     with pytest.raises(Interrupted):
-        train_fleet(given, tmp_path / "parts", how=Manner(stop=_after(4)))
+        train_many(given, tmp_path / "parts", how=RunOptions(stop=_after(4)))
     # one member's result is there already, as after a kill in the middle of the end
     member = tmp_path / "parts" / whole[0].name
     for file in ("model.safetensors", "environment.json", "history.parquet"):
         (member / file).write_bytes((whole[0] / file).read_bytes())
     (member / "SHA256SUMS").write_text((whole[0] / "SHA256SUMS").read_text())
     begun = []
-    parts = train_fleet(given, tmp_path / "parts", how=Manner(watchers=(lambda done, *_: begun.append(done),)))
+    parts = train_many(given, tmp_path / "parts", how=RunOptions(watchers=(lambda report: begun.append(report.done),)))
     assert min(begun) > 4
     for path, other in zip(whole, parts):
         assert Run(path).files.read("model.safetensors") == Run(other).files.read("model.safetensors")
+
+
+def test_a_member_is_a_run_like_any_other(tmp_path: Path) -> None:
+    given = [experiment(seed, objective=objective_of(name)) for seed, name in enumerate(("beta_vae", "factor_vae"))]
+    whole = train_many(given, tmp_path / "whole")
+    with pytest.raises(Interrupted, match=f"unweave resume {tmp_path / 'parts'}"):
+        train_many(given, tmp_path / "parts", how=RunOptions(stop=_after(5)))
+    members = [tmp_path / "parts" / path.name for path in whole]
+    for member, single in zip(members, whole):
+        assert state_of(RunFolder(member)) == State("interrupted", 5)
+        step, history = history_so_far(*home_and_place(RunFolder(member)))
+        assert (step, history.steps) == (5, [0, 4])
+        assert torch.equal(history.values(), Run(single).history.values()[:2])
+    resume(members[1])
+    for member, single in zip(members, whole):
+        assert Run(member).files.read("model.safetensors") == Run(single).files.read("model.safetensors")
+        assert not Run(member).files.has("member.json")
+
+
+def test_members_are_locked_while_their_fleet_trains(tmp_path: Path) -> None:
+    given, seen = [experiment(seed) for seed in (0, 1)], []
+
+    def look(report: StepReport) -> None:
+        seen.extend(state_of(RunFolder(tmp_path / member.resolve().id)).word for member in given)
+        with pytest.raises(BlockingIOError, match="another process"):
+            train(given[0], tmp_path / given[0].resolve().id)
+
+    train_many(given, tmp_path, how=RunOptions((look,)))
+    assert set(seen) == {"training"}
 
 
 @pytest.mark.parametrize(

@@ -14,21 +14,23 @@ from unweave.models.likelihoods import Gaussian, LearnedGaussian
 from unweave.models.networks import MLP, Conv, Linear
 from unweave.models.objectives.beta_vae import BetaVAE, BetaVAEFull
 from unweave.models.objectives.factor_vae import FactorVAE
+from unweave.recipes.pace import floor_of, pace
 from unweave.runs.folder import RunFolder
-from unweave.training import fleet_engine
+from unweave.training.batches import draw, source_of
 from unweave.training.experiment import Experiment, Plan
-from unweave.training.fleet import Engine, Fleet, advance, new_fleet, template_of
-from unweave.training.fleet_batches import draw, source_of
-from unweave.training.fleet_bench import floor_of, pace
-from unweave.training.fleet_dense import dense_stack
-from unweave.training.fleet_engine import choose_engine, models_that_fit
-from unweave.training.fleet_members import arrange
-from unweave.training.fleet_portable import portable
-from unweave.training.fleet_progress import fleet_progress, words
-from unweave.training.fleet_run import train_fleet
-from unweave.training.fleet_stepper import Stepper
-from unweave.training.loop import Manner, _train_as_fleet, train
+from unweave.training.fleet import choice
+from unweave.training.fleet.backend import Backend
+from unweave.training.fleet.choice import choose_backend, models_that_fit
+from unweave.training.fleet.dense import dense_stack
+from unweave.training.fleet.fleet import Fleet, advance, new_fleet, template_of
+from unweave.training.fleet.members import arrange
+from unweave.training.fleet.portable import portable
+from unweave.training.fleet.stepper import Stepper
+from unweave.training.loop import _train_as_fleet, train
+from unweave.training.many import train_many
+from unweave.training.progress import progress, words
 from unweave.training.run import Run
+from unweave.training.running import RunOptions, StepReport
 
 BASE = Experiment(
     SynthNonLin(n_points=200),
@@ -46,9 +48,9 @@ def seeds(n: int, base: Experiment = BASE) -> list[Experiment]:
     return [replace(base, seed=seed) for seed in range(n)]
 
 
-def sailed(given: list[Experiment], engine: Engine, n_steps: int = 3) -> Fleet:
+def trained(given: list[Experiment], engine: Backend, n_steps: int = 3) -> Fleet:
     data, members = given[0].world.load(), arrange(given)
-    fleet, source = new_fleet(members, engine, len(data), data.shape), source_of(members, data)
+    fleet, source = new_fleet(members, engine, len(data), data.shape), source_of(members.experiments, data)
     draws = draw(source, torch.arange(n_steps))
     for step in range(n_steps):
         advance(fleet, source, {name: drawn[step] for name, drawn in draws.items()}, record=True)
@@ -61,7 +63,7 @@ def test_stacked_dense_layers_are_the_mapped_ones(objective: object) -> None:
     template = template_of(arrange(given), (6,))
     stacked = dense_stack(template)
     assert stacked is not None
-    own, mapped = sailed(given, stacked), sailed(given, portable(template))
+    own, mapped = trained(given, stacked), trained(given, portable(template))
     assert (own.parameters - mapped.parameters).abs().max() < 2e-6
     assert own.groups[0].row is not None
     assert torch.allclose(own.groups[0].row, mapped.groups[0].row, rtol=1e-4, atol=1e-6)
@@ -69,7 +71,7 @@ def test_stacked_dense_layers_are_the_mapped_ones(objective: object) -> None:
 
 def test_bits_in_the_dense_stack_do_not_depend_on_its_size() -> None:
     template = template_of(arrange(seeds(2)), (6,))
-    rows = [sailed(seeds(n), dense_stack(template) or portable(template)).parameters[0] for n in (1, 2, 7, 64)]
+    rows = [trained(seeds(n), dense_stack(template) or portable(template)).parameters[0] for n in (1, 2, 7, 64)]
     assert all(torch.equal(row, rows[0]) for row in rows)
 
 
@@ -85,7 +87,7 @@ def test_bits_in_the_dense_stack_do_not_depend_on_its_size() -> None:
 )
 def test_dense_networks_are_stacked_on_a_cpu(changes: dict[str, object], stacked: bool) -> None:
     given = replace(BASE, **changes)  # type: ignore[arg-type]
-    engine = choose_engine(arrange([given]), given.world.load(), pytest.fail)
+    engine = choose_backend(arrange([given]), given.world.load(), pytest.fail)
     assert engine.name == ("stacked" if stacked else "portable")
 
 
@@ -97,7 +99,7 @@ def _on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Experiment:
 def test_without_triton_the_portable_engine_is_taken_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     given, said = _on_a_gpu(monkeypatch), []
     monkeypatch.setitem(sys.modules, "unweave.models.kernels.conv_stack", None)
-    assert choose_engine(arrange([given]), Micro().load(), said.append).name == "portable"
+    assert choose_backend(arrange([given]), Micro().load(), said.append).name == "portable"
     (line,) = said
     assert line.startswith("training without GPU kernels (ModuleNotFoundError")
 
@@ -109,22 +111,22 @@ def test_kernels_that_do_not_compile_are_left_and_said_so(monkeypatch: pytest.Mo
     def fail(*_: object) -> None:
         raise RuntimeError("PassManager::run failed\nwith a very long story")
 
-    monkeypatch.setattr(fleet_engine, "_try", fail)
-    assert choose_engine(arrange([given]), Micro().load(), said.append).name == "portable"
+    monkeypatch.setattr(choice, "_try", fail)
+    assert choose_backend(arrange([given]), Micro().load(), said.append).name == "portable"
     assert said == ["training without GPU kernels (RuntimeError: PassManager::run failed)"]
 
 
 def test_structures_without_kernels_are_said_too(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton")
     given, said = replace(_on_a_gpu(monkeypatch), network=Conv((8, 8), (4, 4), 8)), []
-    assert choose_engine(arrange([given]), Micro().load(), said.append).name == "portable"
+    assert choose_backend(arrange([given]), Micro().load(), said.append).name == "portable"
     assert "inner channels of 16, 32, 64 or 128" in said[0]
 
 
 def test_a_fleet_without_memory_halves_itself_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = train_fleet(seeds(5), tmp_path / "whole")
+    whole = train_many(seeds(5), tmp_path / "whole")
     plain, sizes = Stepper.__call__, []
 
     def step(self: Stepper, number: int, *, record: bool) -> None:
@@ -135,7 +137,7 @@ def test_a_fleet_without_memory_halves_itself_and_goes_on(
         plain(self, number, record=record)
 
     monkeypatch.setattr(Stepper, "__call__", step)
-    parts = train_fleet(seeds(5), tmp_path / "parts")
+    parts = train_many(seeds(5), tmp_path / "parts")
     assert sizes == [5, 2, 3]
     assert "5 models do not fit in GPU memory; going on with 2 at a time" in capsys.readouterr().err
     for path, other in zip(whole, parts):
@@ -148,20 +150,20 @@ def test_one_model_without_memory_is_an_error(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(Stepper, "__call__", step)
     with pytest.raises(torch.cuda.OutOfMemoryError):
-        train_fleet(seeds(1), tmp_path)
+        train_many(seeds(1), tmp_path)
 
 
 def test_fleets_are_cut_to_free_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("unweave.training.fleet_run.models_that_fit", lambda *_: 4)
-    paths = train_fleet(seeds(6), tmp_path)
+    monkeypatch.setattr("unweave.training.many.models_that_fit", lambda *_: 4)
+    paths = train_many(seeds(6), tmp_path)
     assert "6 models in 2 fleets of up to 3: 4 fit" in capsys.readouterr().err
     assert all(Run(path).state == "done" for path in paths)
 
 
 def test_larger_models_fit_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet_engine, "_free_memory", lambda device: 10**9)
+    monkeypatch.setattr(choice, "_free_memory", lambda device: 10**9)
     small, large = (models_that_fit(replace(BASE, network=MLP((n,), (n,))), (6,)) for n in (8, 800))
     assert small > large > 1
     assert models_that_fit(replace(BASE, objective=FactorVAE()), (6,)) < small
@@ -190,27 +192,37 @@ def test_precision_is_part_of_a_runs_identity(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_model_alone_may_be_a_fleet_of_one(tmp_path: Path) -> None:
     given = BASE.resolve()
-    path = _train_as_fleet(RunFolder(tmp_path / "fleet"), given, None, Manner())
+    path = _train_as_fleet(RunFolder(tmp_path / "fleet"), given, None, RunOptions())
     assert path == tmp_path / "fleet"
     single = Run(train(given, tmp_path / "single"))
     for name, weight in single.model.state_dict().items():
         assert torch.allclose(Run(path).model.state_dict()[name], weight, atol=2e-6)
 
 
+class Told:
+    """Stands for models that train."""
+
+    def __init__(self, *losses: float) -> None:
+        self.losses = losses
+
+    def terms(self) -> list[dict[str, float]]:
+        return [{"loss": loss} for loss in self.losses]
+
+
 def test_one_line_tells_models_a_day() -> None:
     # 50 models, 20 steps a second each: 50 · 20 · 86,400 / 3,000 models of 3,000 steps a day
-    line = words(600, 3000, 20.0, 50, 81.25)
-    assert "50 models: step 600 of 3,000" in line
-    assert "28,800.0 models a day · 2 min left · mean loss 81.25" in line
+    line = words(StepReport(600, 3000, True, Told(*[81.25] * 50)), 20.0)
+    assert line == "50 models, 1,000 model-steps/s, 28,800.0 models a day, mean loss 81.25"
+    assert words(StepReport(600, 3000, True, Told(81.25)), 20.0) == "20.0 steps/s, loss 81.25"
 
 
 def test_progress_is_repeated_where_there_is_no_terminal() -> None:
-    out, terms = io.StringIO(), {"loss": torch.tensor(2.0), "models": torch.tensor(7)}
-    with fleet_progress(out) as watch:
+    out = io.StringIO()
+    with progress("seven models", out) as watch:
         for done in (1, 5, 10):
-            watch(done, 10, terms, True)
+            watch(StepReport(done, 10, True, Told(*[2.0] * 7)))
     assert out.getvalue().count("\n") == 1
-    assert "7 models: step 10 of 10" in out.getvalue()
+    assert "seven models: step 10 of 10, 7 models" in out.getvalue()
 
 
 def test_the_pace_of_every_way_is_measured() -> None:
@@ -224,7 +236,7 @@ def test_the_pace_of_every_way_is_measured() -> None:
 
 
 def test_the_floor_counts_the_bytes_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unweave.training.fleet_bench.copy_rate", lambda device: 1.0)
+    monkeypatch.setattr("unweave.recipes.pace.copy_rate", lambda device: 1.0)
     # layers of 8, 3, 3, 8 and 6 outputs for 5 examples, 7 passes of 4 bytes; weights and biases, 7 numbers of 4 bytes
     n_parameters = (6 * 8 + 8) + 2 * (8 * 3 + 3) + (3 * 8 + 8) + (8 * 6 + 6)
     assert floor_of(BASE.resolve(), BASE.world.load()) == 28 * 5 * (8 + 3 + 3 + 8 + 6) + 28 * n_parameters

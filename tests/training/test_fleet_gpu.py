@@ -13,16 +13,17 @@ from unweave.models import OBJECTIVES, Objective
 from unweave.models.networks import MLP, Conv
 from unweave.models.objectives.beta_vae import BetaVAE, BetaVAEFull
 from unweave.models.objectives.factor_vae import FactorVAE
+from unweave.training.batches import source_of
 from unweave.training.experiment import Experiment, Plan
-from unweave.training.fleet import Fleet, new_fleet, template_of
-from unweave.training.fleet_batches import source_of
-from unweave.training.fleet_engine import choose_engine, least_group, models_that_fit
-from unweave.training.fleet_members import arrange
-from unweave.training.fleet_portable import portable
-from unweave.training.fleet_run import train_fleet
-from unweave.training.fleet_stepper import Stepper
-from unweave.training.loop import Interrupted, Manner, train
+from unweave.training.fleet.choice import choose_backend, least_group, models_that_fit
+from unweave.training.fleet.fleet import Fleet, new_fleet, template_of
+from unweave.training.fleet.members import arrange
+from unweave.training.fleet.portable import portable
+from unweave.training.fleet.stepper import Stepper
+from unweave.training.loop import train
+from unweave.training.many import train_many
 from unweave.training.run import Run
+from unweave.training.running import Interrupted, RunOptions
 
 pytestmark = [
     pytest.mark.gpu,
@@ -46,13 +47,13 @@ def experiment(seed: int = 0, objective: Objective = BetaVAE(), precision: str =
     )
 
 
-def sailed(given: list[Experiment], data: Data, *, graph: bool = True, kernels: bool = True) -> Fleet:
+def trained(given: list[Experiment], data: Data, *, graph: bool = True, kernels: bool = True) -> Fleet:
     """A fleet after five steps."""
     members = arrange(given, least=least_group(given[0]))
-    engine = choose_engine(members, data, print) if kernels else portable(template_of(members, data.shape))
+    engine = choose_backend(members, data, print) if kernels else portable(template_of(members, data.shape))
     assert engine.name == ("kernels" if kernels else "portable")
     fleet = new_fleet(members, engine, len(data), data.shape)
-    stepper = Stepper(fleet, source_of(members, data), print, graph=graph)
+    stepper = Stepper(fleet, source_of(members.experiments, data), print, graph=graph)
     for step in range(5):
         stepper(step, record=True)
     return fleet
@@ -62,7 +63,7 @@ def sailed(given: list[Experiment], data: Data, *, graph: bool = True, kernels: 
 def test_bits_do_not_depend_on_partners_slot_or_size(objective: Objective) -> None:
     data, rows = Micro().load().to("cuda"), []
     for n in (1, 2, 7, 64):
-        fleet = sailed(
+        fleet = trained(
             [experiment(100 * n + seed, objective) for seed in range(n - 1)] + [experiment(3, objective)], data
         )
         stacked = fleet.members.given.index(n - 1)
@@ -77,16 +78,16 @@ def test_bits_do_not_depend_on_partners_slot_or_size(objective: Objective) -> No
 def test_kernels_and_the_portable_path_agree(objective: Objective) -> None:
     data = Micro().load().to("cuda")
     given = [experiment(seed, objective, "fp32") for seed in range(3)]
-    fast, slow = (sailed(given, data, kernels=kernels) for kernels in (True, False))
-    for name, view in slow.engine.layout.views(slow.parameters).items():
-        own = fast.engine.layout.views(fast.parameters)[name]
+    fast, slow = (trained(given, data, kernels=kernels) for kernels in (True, False))
+    for name, view in slow.backend.layout.views(slow.parameters).items():
+        own = fast.backend.layout.views(fast.parameters)[name]
         # five steps of Adam move a weight by up to 5·10⁻⁴; a tiny gradient's rounding may turn a part of a step
         assert (own - view).abs().mean() < 5e-6, name
 
 
 def test_a_graph_replays_what_plain_steps_do() -> None:
     data, given = Micro().load().to("cuda"), [experiment(seed, OBJECTIVE) for seed in range(3)]
-    graphed, plain = (sailed(given, data, graph=graph) for graph in (True, False))
+    graphed, plain = (trained(given, data, graph=graph) for graph in (True, False))
     assert torch.equal(graphed.parameters, plain.parameters)
 
 
@@ -95,8 +96,8 @@ def test_dense_models_of_every_posterior_step_in_a_graph() -> None:
     for objective in (BetaVAE(), BetaVAEFull(0.1), OBJECTIVES["ae"]()):
         one = replace(experiment(0, objective, "fp32"), world=SynthLin(), network=MLP((16,), (16,)), latents=2)
         members = arrange([one], least=least_group(one))
-        fleet = new_fleet(members, choose_engine(members, data, said.append), len(data), data.shape)
-        stepper = Stepper(fleet, source_of(members, data), said.append)
+        fleet = new_fleet(members, choose_backend(members, data, said.append), len(data), data.shape)
+        stepper = Stepper(fleet, source_of(members.experiments, data), said.append)
         for step in range(5):
             stepper(step, record=step % 2 == 0)
     assert not [line for line in said if "without a CUDA graph" in line]
@@ -104,21 +105,21 @@ def test_dense_models_of_every_posterior_step_in_a_graph() -> None:
 
 def test_a_bf16_run_alone_has_the_bits_of_a_run_in_company(tmp_path: Path) -> None:
     train(experiment(1), tmp_path / "alone")
-    company = train_fleet([experiment(seed) for seed in range(3)], tmp_path / "company")
+    company = train_many([experiment(seed) for seed in range(3)], tmp_path / "company")
     assert Run(tmp_path / "alone").files.read("model.safetensors") == Run(company[1]).files.read("model.safetensors")
 
 
 def test_a_fleet_resumes_exactly(tmp_path: Path) -> None:
     given = [experiment(seed, OBJECTIVE) for seed in range(3)]
-    whole, asked = train_fleet(given, tmp_path / "whole"), [0]
+    whole, asked = train_many(given, tmp_path / "whole"), [0]
 
     def stop() -> bool:
         asked[0] += 1
         return asked[0] > 3
 
     with pytest.raises(Interrupted):
-        train_fleet(given, tmp_path / "parts", how=Manner(stop=stop))
-    for path, other in zip(whole, train_fleet(given, tmp_path / "parts")):
+        train_many(given, tmp_path / "parts", how=RunOptions(stop=stop))
+    for path, other in zip(whole, train_many(given, tmp_path / "parts")):
         assert Run(path).files.read("model.safetensors") == Run(other).files.read("model.safetensors")
 
 

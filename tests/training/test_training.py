@@ -1,6 +1,7 @@
 """Training: exact resumption for every objective, kills at random moments, non-finite losses, and damaged files."""
 
 import json
+import math
 import os
 import random
 import signal
@@ -16,17 +17,19 @@ from unweave.data.micro import Micro
 from unweave.models import OBJECTIVES
 from unweave.models.networks.conv import Conv
 from unweave.models.networks.mlp import MLP
+from unweave.models.objectives import Context
 from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.optimisers import AdaGrad, Adam
 from unweave.runs.folder import DamagedFile, RunFolder
+from unweave.training.alone import Alone
 from unweave.training.batches import batches, training_rows
-from unweave.training.checkpoint import load_checkpoint, save_checkpoint
+from unweave.training.checkpoint import Checkpoints
 from unweave.training.experiment import Experiment, Plan, experiment_from, experiment_to
-from unweave.training.history import History
-from unweave.training.loop import Interrupted, Manner, NotFinite, resume, train
+from unweave.training.history import Recording
+from unweave.training.loop import resume, train
 from unweave.training.run import Run
-from unweave.training.step import new_learner, update
+from unweave.training.running import Interrupted, NotFinite, RunOptions
 
 TINY = Experiment(
     Micro(),
@@ -49,9 +52,9 @@ def small(name):
 
 
 def stop_after(steps):
-    """A manner that stops cleanly after so many steps."""
+    """Options that stop cleanly after so many steps."""
     seen = []
-    return Manner((lambda *given: seen.append(given),), save_every=1e9, stop=lambda: len(seen) >= steps)
+    return RunOptions((lambda *given: seen.append(given),), save_every=1e9, stop=lambda: len(seen) >= steps)
 
 
 def weights(path):
@@ -111,9 +114,9 @@ def test_a_run_keeps_what_it_should(data, tmp_path):
 
 def test_history_rows_are_the_batch_they_claim(data, tmp_path):
     run = Run(train(TINY, tmp_path / "run", data=data))
-    learner = new_learner(TINY, data.shape, len(data))
-    batch = next(iter(batches(TINY, data, 0, 1)))
-    terms, code = update(learner, batch, 0)
+    engine = Alone(TINY, data)
+    engine.advance(0, record=True)
+    terms, code = engine.last_terms, engine.last_code
     assert run.history.column("loss")[0].item() == terms["loss"].item()
     torch.testing.assert_close(run.history.latent("kl")[0], code.kl.mean(0).detach(), rtol=0, atol=0)
     torch.testing.assert_close(run.history.latent("mean_variance")[0], code.variance.mean(0).detach())
@@ -126,13 +129,13 @@ def test_batches_do_not_depend_on_where_one_starts(data):
     whole = list(batches(TINY, data, 0, 70))
     tail = list(batches(TINY, data, 66, 70))
     for early, late in zip(whole[66:], tail):
-        assert torch.equal(early.images, late.images)
-        assert torch.equal(early.noise, late.noise)
+        assert torch.equal(early["images"], late["images"])
+        assert torch.equal(early["noise"], late["noise"])
 
 
 def test_epochs_show_every_example_once(data):
     experiment = replace(TINY, order="epochs", batch_size=64)
-    seen = torch.cat([batch.images for batch in batches(experiment, data, 0, len(data) // 64)]).flatten(1)
+    seen = torch.cat([batch["images"] for batch in batches(experiment, data, 0, len(data) // 64)]).flatten(1)
     expected = data.examples(torch.arange(len(data))).flatten(1)
     assert torch.equal(seen.sum(1).sort().values, expected.sum(1).sort().values)
     assert len(torch.unique(seen, dim=0)) == len(data)
@@ -154,22 +157,24 @@ def test_a_loss_that_is_not_finite_stops_at_once_and_names_its_term(data, tmp_pa
     failure = run.files.read_json("failure.json")
     assert run.state == "failed"
     assert failure["term"] in ("kl", "reconstruction")
-    learner = new_learner(experiment, data.shape, len(data))
-    kept = load_checkpoint(run.files, learner)
-    assert kept is not None
-    assert kept.step == failure["step"]
+    # what is kept are the last recorded weights whose loss was finite, and they still give it
+    assert failure["kept_step"] < failure["step"]
+    model = run.load_weights(failure["kept"])
+    batch = next(iter(batches(experiment, data, failure["kept_step"], failure["kept_step"] + 1)))
+    context = Context(failure["kept_step"], len(data), networks={"model": model})
+    assert math.isfinite(experiment.objective.loss(batch, context)[0]["loss"].item())
 
 
 def test_a_damaged_checkpoint_is_passed_over_and_the_result_is_the_same(data, tmp_path, capsys):
     whole = train(TINY, tmp_path / "whole", data=data)
     run = RunFolder(tmp_path / "run")
-    learner = new_learner(TINY, data.shape, len(data))
+    engine, recording, checkpoints = Alone(TINY, data), Recording(), Checkpoints(run, 1.0)
     with pytest.raises(Interrupted):
         train(TINY, run.path, data=data, how=stop_after(4))
-    load_checkpoint(run, learner)
-    for step, batch in enumerate(batches(TINY, data, 4, 8), 4):
-        update(learner, batch, step)
-    save_checkpoint(run, learner, History(), 8)
+    assert checkpoints.load(engine, recording) == 4
+    for step in range(4, 8):
+        engine.advance(step, record=False)
+    checkpoints.save(engine, recording, 8)
     newest = run.path / run.names("checkpoints/")[-1]
     content = bytearray(newest.read_bytes())
     content[len(content) // 2] ^= 1
@@ -196,9 +201,9 @@ def test_a_full_disk_leaves_the_checkpoint_before_it(data, tmp_path, monkeypatch
     def full(path):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("unweave.data.files.sync", full)
+    monkeypatch.setattr("unweave.files.sync", full)
     with pytest.raises(OSError, match="No space left"):
-        train(TINY, run.path, data=data, how=Manner(save_every=0.0))
+        train(TINY, run.path, data=data, how=RunOptions(save_every=0.0))
     monkeypatch.undo()
     assert run.names("checkpoints/") == before
     assert not list(run.path.rglob("*.part"))
@@ -207,10 +212,11 @@ def test_a_full_disk_leaves_the_checkpoint_before_it(data, tmp_path, monkeypatch
 
 KILLED = """
 import sys
-from unweave.training.loop import Manner, train
+from unweave.training.loop import train
+from unweave.training.running import RunOptions
 from unweave.training.experiment import experiment_from
 import json
-train(experiment_from(json.loads(sys.argv[1])), sys.argv[2], how=Manner(save_every=0.0))
+train(experiment_from(json.loads(sys.argv[1])), sys.argv[2], how=RunOptions(save_every=0.0))
 """
 
 

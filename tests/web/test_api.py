@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from unweave.evaluation.describe import describe
-from unweave.evaluation.diagnosis import diagnose
+from unweave.evaluation.diagnosis import diagnose_codes
 from unweave.evaluation.similarity import compare_runs
 from unweave.training.run import Run
 from unweave.web.app import create_app
@@ -98,7 +98,7 @@ def test_latents_and_diagnosis(client: TestClient, made: Path) -> None:
     start = Run(made / "one").data.examples(torch.tensor([found["start_row"]]))
     assert found["start"] == pytest.approx(Run(made / "one").encode(start).mean[0].tolist(), abs=1e-4)
     told = client.get("/api/runs/one/diagnosis").json()
-    own = diagnose(known.code.mean, known.code.variance, sampled=known.code.sampled, kl=known.code.kl)
+    own = diagnose_codes(known.code.mean, known.code.variance, sampled=known.code.sampled, kl=known.code.kl)
     assert told["numbers"]["rate"] == pytest.approx(own.rate, rel=1e-5)
     assert [one["type"] for one in told["latents"]] == own.types
     assert all(one["text"] and one["advice"] for one in told["findings"])
@@ -354,12 +354,12 @@ def test_a_run_trained_anew_is_opened_anew(store: Path) -> None:
 
 
 def test_models_are_put_away(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unweave.web.library.MOST_RUNS", 2)
+    monkeypatch.setattr("unweave.web.open_runs.MOST_RUNS", 2)
     app = create_app(store)
     with TestClient(app, base_url=HERE) as client:
         for name in ("one", "two", "one", "ae"):
             client.post(f"/api/runs/{name}/decode", json={"codes": [[0.0] * 4]})
-    assert app.state.library.names == ["one", "ae"]
+    assert app.state.open_runs.names == ["one", "ae"]
 
 
 def as_file(image: Image.Image, kind: str = "PNG", **how: object) -> bytes:

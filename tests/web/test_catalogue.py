@@ -13,11 +13,11 @@ from unweave.runs.folder import RunFolder
 from unweave.studies.store import Store
 from unweave.web.catalogue import Catalogue, Changes, read_row
 from unweave.web.columns import pack, packed
-from unweave.web.shelf import Shelf
+from unweave.web.store import ReadOnlyStore
 
 
 def test_rows_agree_with_the_table_of_studies(store: Path, searched: list[str]) -> None:
-    catalogue = Catalogue(Shelf(store))
+    catalogue = Catalogue(ReadOnlyStore(store))
     catalogue.refresh()
     rows = catalogue.rows()
     table = {row["id"]: row for row in Store(store).table().to_dicts()}
@@ -30,13 +30,13 @@ def test_rows_agree_with_the_table_of_studies(store: Path, searched: list[str]) 
 
 
 def test_a_warm_start_gives_the_same_rows(store: Path) -> None:
-    cold = Catalogue(Shelf(store))
+    cold = Catalogue(ReadOnlyStore(store))
     cold.refresh()
     Store(store).table()
     assert (store / ".unweave" / "index.parquet").exists()
     before = (store / ".unweave" / "index.parquet").stat().st_mtime_ns
     (store / "one" / "config.json").chmod(0o000)  # the index is enough, the folder is not opened
-    warm = Catalogue(Shelf(store))
+    warm = Catalogue(ReadOnlyStore(store))
     warm.refresh()
     for name in ("one", "two", "flat"):
         for key, value in warm.rows()[name].items():
@@ -45,7 +45,7 @@ def test_a_warm_start_gives_the_same_rows(store: Path) -> None:
 
 
 def test_only_changes_are_sent(store: Path) -> None:
-    catalogue = Catalogue(Shelf(store))
+    catalogue = Catalogue(ReadOnlyStore(store))
     assert not catalogue.since(0).complete
     catalogue.refresh()
     first = catalogue.since(0)
@@ -66,7 +66,7 @@ def test_only_changes_are_sent(store: Path) -> None:
 
 
 def test_a_running_run_says_so(store: Path) -> None:
-    catalogue = Catalogue(Shelf(store))
+    catalogue = Catalogue(ReadOnlyStore(store))
     with (store / "unfinished" / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         catalogue.refresh()
@@ -83,13 +83,15 @@ def test_damaged_folders_are_rows_too(store: Path) -> None:
     (store / "empty").mkdir()
     states = {name: read_row(store / name) for name in ("one", "two", "ae", "flat", "empty")}
     assert states["one"]["state"] == states["two"]["state"] == "damaged"
-    assert states["ae"]["state"] == states["flat"]["state"] == "unfinished"
+    assert states["ae"]["state"] == "damaged"
+    assert "SHA256SUMS is damaged" in states["ae"]["failure"]
+    assert states["flat"]["state"] == "unfinished"
     assert states["empty"] is None
-    Catalogue(Shelf(store)).refresh()
+    Catalogue(ReadOnlyStore(store)).refresh()
 
 
 def test_the_watching_thread_sees_new_runs_and_ends(store: Path) -> None:
-    catalogue = Catalogue(Shelf(store))
+    catalogue = Catalogue(ReadOnlyStore(store))
     catalogue.start(packed)
     try:
         _until(lambda: catalogue.complete)

@@ -147,7 +147,7 @@ def test_elsewhere_a_token_is_asked_for_on_every_route_and_method(made: Path) ->
 
 
 def test_the_page_asks_for_nothing_from_elsewhere(client: TestClient) -> None:
-    from unweave.web.pages import parts
+    from unweave.web.static_files import parts
 
     for name, content in parts().items():
         text = content.decode().replace("http://www.w3.org/2000/svg", "")

@@ -40,7 +40,7 @@ def run(argv: Sequence[str]) -> None:
 
 
 def _pictures(channels: int) -> Data:
-    from unweave.training.fleet_bench import pictures
+    from unweave.recipes.pace import pictures
 
     if channels not in (1, 2, 3, 4):
         raise ValueError(f"--channels must be 1 to 4, not {channels}")
@@ -48,10 +48,10 @@ def _pictures(channels: int) -> Data:
 
 
 def _measure(base: Experiment, data: Data, given: dict[str, Any]) -> None:
-    from unweave.training.fleet_bench import WAYS, pace
+    from unweave.recipes.pace import WAYS, pace
 
     cuda = base.plan.device.startswith("cuda")
-    plain = [] if base.objective.has_discriminator else ["eager"]
+    plain = [] if len(base.objective.phases()) > 1 else ["eager"]
     ways = given["ways"].split(",") if given["ways"] else [*plain, "alone", *(["graph"] if cuda else []), "fleet"]
     for way in ways:
         if way not in WAYS or (way == "graph" and not cuda):

@@ -6,8 +6,8 @@ from pathlib import Path
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.measuring import watching
 from unweave.cli.options import command, parse
-from unweave.evaluation.similarity import Comparison, Similarity, compare_runs
-from unweave.recipes.compare import comparison_to_plain, write_comparison
+from unweave.evaluation.similarity import LayerComparison, Similarity, compare_runs
+from unweave.pages.comparison import comparison_to_plain, write_comparison
 from unweave.training.run import Run
 
 EXAMPLES = """examples:
@@ -68,7 +68,7 @@ def _show(found: Similarity, runs: list[Run]) -> None:
         say("The run kept no snapshots (train with --snapshots 0,1000,…), so it is compared with itself only.")
 
 
-def _show_layers(comparison: Comparison) -> None:
+def _show_layers(comparison: LayerComparison) -> None:
     """Layers of the same name side by side; the page has all pairs."""
     rows = []
     for place, name in enumerate(comparison.rows):

@@ -8,8 +8,8 @@ from unweave.cli.options import command, parse
 from unweave.cli.show import show_latents
 from unweave.cli.train import add_running_options, train_watched
 from unweave.evaluation.describe import describe
+from unweave.pages.run_folder import write_run_page
 from unweave.recipes.demo import experiment
-from unweave.recipes.report import write_report
 from unweave.training.run import Run
 
 STORY = """A small world: a white disc whose x, y and size vary. Three factors, 2,048 pictures.
@@ -32,7 +32,7 @@ def run(argv: Sequence[str]) -> None:
         say(STORY + "\n")
     finished = Run(train_watched(chosen, given | {"folder": folder}))
     description = describe(finished)
-    page = write_report(finished, description)
+    page = write_run_page(finished, description)
     if given["json"]:
         print_json({"folder": folder, "report": str(page), "types": description.types, "kl": description.kl.tolist()})
         return

@@ -8,8 +8,8 @@ from typing import Any
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import command, parse
 from unweave.config import unknown
-from unweave.data.files import write_text
 from unweave.evaluation.diagnosis import Latent
+from unweave.files import write_text
 from unweave.metrics.polarised.types import RULES
 from unweave.recipes.diagnose import Diagnosed, diagnose_file, diagnose_run, write_diagnosis
 from unweave.training.run import Run

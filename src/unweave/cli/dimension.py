@@ -21,7 +21,7 @@ from unweave.recipes.dimension_search import DimensionSearch
 from unweave.recipes.dimension_study import search_name
 from unweave.studies.one_by_one import OneByOne
 from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
-from unweave.training.loop import Manner
+from unweave.training.running import RunOptions
 
 EXAMPLES = """examples:
   unweave dimension micro
@@ -83,7 +83,7 @@ def _search_with(experiment: Experiment, search: DimensionSearch, given: dict[st
     execute = OneByOne() if alone else make_executor(given)
     with contextlib.ExitStack() as stack:
         watchers = (stack.enter_context(bars()),) if alone and not given["quiet"] else ()
-        how = Manner(watchers, given["save_every"] or 30.0, stack.enter_context(stopping()))
+        how = RunOptions(watchers, given["save_every"] or 30.0, stack.enter_context(stopping()))
         tell = _count if not alone and not given["quiet"] else lambda done, total: None
         return dimension(experiment, search, given["folder"], execute=execute, how=how, tell=tell)
 

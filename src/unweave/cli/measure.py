@@ -9,11 +9,11 @@ import numpy as np
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.measuring import add_measuring_options, measured_settings, number_row, save_pictures, watching
 from unweave.cli.options import command, parse
-from unweave.data.files import write_atomically
-from unweave.evaluation.compare import Difference, compare, differences_to_plain
-from unweave.evaluation.measure import Yardstick
+from unweave.evaluation.measure import Measurer
+from unweave.evaluation.score_differences import Difference, differences_to_plain, score_differences
 from unweave.evaluation.scores import Scores
 from unweave.evaluation.tables import Table, read_tables
+from unweave.files import write_atomically
 
 EXAMPLES = """files:
   codes.npz               arrays codes (sample × latent), factors (sample × factor), perhaps variance;
@@ -57,8 +57,8 @@ def _measure(tables: list[Table], settings: dict[str, Any], quiet: bool) -> list
     found = []
     for table in tables:
         with watching(f"measuring {table.name}", quiet) as watch:
-            yardstick = Yardstick(table.factors, **settings)
-            found.append(yardstick.measure(table.codes, table.variance, watch=watch))
+            measurer = Measurer(table.factors, **settings)
+            found.append(measurer.measure(table.codes, table.variance, watch=watch))
     return found
 
 
@@ -93,7 +93,7 @@ def _note(scores: Scores) -> str:
 
 def _report_two(tables: list[Table], scores: list[Scores], as_json: bool) -> None:
     paired = _same_samples(*tables)
-    differences = compare(scores[0], scores[1], paired=paired)
+    differences = score_differences(scores[0], scores[1], paired=paired)
     if as_json:
         both = {part: {"table": t.name} | s.to_plain() for part, t, s in zip(("first", "second"), tables, scores)}
         print_json(both | {"paired": paired, "differences": differences_to_plain(differences)})

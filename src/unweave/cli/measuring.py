@@ -40,7 +40,7 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
 
 
 def measured_settings(given: argparse.Namespace) -> dict[str, Any]:
-    """The fields of a Yardstick that the options stand for."""
+    """The fields of a Measurer that the options stand for."""
     options: dict[str, dict[str, Any]] = {}
     for text in given.set:
         metric, key, value = _setting(text)
@@ -84,7 +84,7 @@ def watching(title: str, quiet: bool = False) -> Iterator[Watch | None]:
 
 def number_row(name: str, number: Number, adjusted: bool) -> tuple[Any, ...]:
     """A number as cells; a fleet as its mean and extremes."""
-    better = "more" if number.higher_is_better else "less"
+    better = {True: "more", False: "less", None: "–"}[number.higher_is_better]
     if np.ndim(number.value):
         values = np.asarray(number.value)
         cells: tuple[Any, ...] = (name, float(values.mean()), f"{values.min():.4g} … {values.max():.4g}", better)
@@ -106,8 +106,8 @@ def save_pictures(
     factor_bins: int | None = None,
 ) -> dict[str, bytes]:
     """Every picture of one representation as PNG, by name."""
+    from unweave.pages.scores import ScoreArrays, score_figures
     from unweave.plots.save import to_png
-    from unweave.plots.scores import ScoreArrays, score_figures
 
     found = matrices(codes, factors, factor_bins=factor_bins)
     shown = {name: n for name, n in scores.numbers.items() if n.range[1] == 1.0 and np.isfinite(n.value)}

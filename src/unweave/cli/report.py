@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from unweave.cli.console import say
 from unweave.cli.options import command, parse
-from unweave.recipes.report import write_report
+from unweave.pages.run_folder import write_run_page
 from unweave.training.run import Run
 
 
@@ -13,4 +13,4 @@ def run(argv: Sequence[str]) -> None:
     parser = command("unweave report", "Write a run's page and pictures into its folder.")
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     given = parse(parser, argv)
-    say(f"written: {write_report(Run(given.run))}")
+    say(f"written: {write_run_page(Run(given.run))}")

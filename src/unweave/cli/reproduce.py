@@ -66,10 +66,10 @@ def _taken(study: "Study", given: dict[str, Any]) -> "Results":
     from unweave.cli.study import make_executor
     from unweave.cli.train import stopping
     from unweave.studies.adopt import adopt, missing
-    from unweave.training.loop import Manner
+    from unweave.training.running import RunOptions
 
     with stopping() as stop:
-        results = adopt(study, given["store"], execute=make_executor(given), how=Manner((), 30.0, stop))
+        results = adopt(study, given["store"], execute=make_executor(given), how=RunOptions((), 30.0, stop))
     if absent := missing(study, results):
         raise ValueError(
             f"{given['store']} has {len(results.experiments)} finished runs of {study.name} and lacks {absent};"
@@ -85,13 +85,13 @@ def _train(given: dict[str, Any]) -> int:
     from unweave.cli.study import make_executor
     from unweave.cli.train import stopping
     from unweave.recipes.train_only import train_only
-    from unweave.training.loop import Manner
+    from unweave.training.running import RunOptions
 
     if not Path(given["store"]).is_dir():
         Path(given["store"]).mkdir(parents=True)
     studies = [find_reproduction(name).study(given["size"]) for name in given["id"]]
     with contextlib.ExitStack() as stack:
-        how = Manner((), given["save_every"] or 600.0, stack.enter_context(stopping()))
+        how = RunOptions((), given["save_every"] or 600.0, stack.enter_context(stopping()))
         executor = make_executor(given | {"executor": given["executor"] or "here"})
         found = train_only(
             studies, given["store"], execute=executor, how=how, seconds=given["seconds"], compact=given["compact"]

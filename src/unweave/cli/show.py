@@ -5,8 +5,11 @@ from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import command, parse
-from unweave.evaluation.describe import Description, describe, findings
+from unweave.evaluation.describe import Description, describe
+from unweave.evaluation.findings import diagnose_described, expected_of, findings, sentences
+from unweave.evaluation.scores import plain
 from unweave.metrics.polarised.types import RULES
+from unweave.runs.state import failure_of, saved_step, state_of
 from unweave.training.experiment import experiment_to
 from unweave.training.run import Run
 
@@ -40,27 +43,28 @@ def show_latents(run: Run, description: Description) -> None:
     print_table(title, names, [tuple(row.values()) for row in description.rows()])
     total = description.kl.sum().item()
     say(f"reconstruction loss {description.reconstruction:.2f} at the mean code, KL {total:.2f} nats")
-    space = experiment.world.card().space
-    for sentence in findings(description, len(space.factors) if space else None):
+    for sentence in sentences(description, expected_of(experiment.world.card().space)):
         say(sentence)
 
 
 def _unfinished(run: Run, as_json: bool) -> None:
-    failure = run.files.read_json("failure.json") if run.state == "failed" else None
-    saved = [int(name.split("-")[-1].split(".")[0]) for name in run.files.names("checkpoints/")]
-    step = max(saved, default=0)
+    state = state_of(run.files)
+    if state.word == "damaged":
+        raise ValueError(f"{run.path} is {state}")
+    failure, step = failure_of(run.files), saved_step(run.files)
     if as_json:
-        plain = {"folder": str(run.path), "state": run.state, "saved_step": step, "failure": failure}
+        plain = {"folder": str(run.path), "state": state.column, "saved_step": step, "failure": failure}
         print_json(plain | {"experiment": experiment_to(run.experiment)})
         return
-    say(f"{run.path}: {run.state}, saved at step {step:,} of {run.experiment.n_updates:,}")
-    if failure:
-        say(f"it stopped at step {failure['step']}: {failure['term']} became {failure['value']}")
-    else:
+    say(f"{run.path}: {state.column}, saved at step {step:,} of {run.experiment.n_updates:,}")
+    if state.word == "failed":
+        say(f"it failed: {state.reason}")
+    elif state.word == "interrupted":
         say(f"go on with: unweave resume {run.path}")
 
 
 def _plain(run: Run, description: Description) -> dict[str, Any]:
+    expected = expected_of(run.experiment.world.card().space)
     return {
         "folder": str(run.path),
         "state": run.state,
@@ -69,5 +73,6 @@ def _plain(run: Run, description: Description) -> dict[str, Any]:
         "examples": description.n_examples,
         "reconstruction": description.reconstruction,
         "latents": description.rows(),
+        "findings": plain(findings(diagnose_described(description), expected)),
         "files": run.files.names(),
     }

@@ -11,7 +11,7 @@ from unweave.cli.options import command, parse
 from unweave.cli.study_look import look, tell_status
 from unweave.cli.train import stopping
 from unweave.config import find, unknown
-from unweave.data.files import write_atomically
+from unweave.files import write_atomically
 from unweave.studies.executors import EXECUTORS
 from unweave.studies.failures import clear
 from unweave.studies.record import Record, read_record

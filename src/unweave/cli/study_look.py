@@ -8,7 +8,7 @@ from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import command, parse
-from unweave.data.files import write_atomically
+from unweave.files import write_atomically
 from unweave.studies.record import Record, names, read_record
 from unweave.studies.status import Status, status_of
 from unweave.studies.store import Store
@@ -122,11 +122,11 @@ def _gc(store: Store, given: dict[str, Any]) -> None:
 
 
 def _report(store: Store, given: dict[str, Any]) -> None:
-    from unweave.recipes.study_report import report_study
+    from unweave.pages.study import write_study_page
 
     record = read_record(store.home, given["study"] or "")
     recipe = record.options.get("recipe", "")
-    path = report_study(store, record) if recipe.endswith(".py") or not recipe else _judged(store, record)
+    path = write_study_page(store, record) if recipe.endswith(".py") or not recipe else _judged(store, record)
     print_json({"file": str(path)}) if given["json"] else say(f"written: {path}")
 
 

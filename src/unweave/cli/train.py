@@ -14,11 +14,11 @@ from unweave.cli.options import add_component, add_fields, collect, command, gri
 from unweave.data import Data, World
 from unweave.runs.folder import RunFolder
 from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
-from unweave.training.loop import Manner
 from unweave.training.loop import train as train_experiment
 from unweave.training.memory import keep_freed_memory
 from unweave.training.progress import progress
 from unweave.training.run import Run
+from unweave.training.running import RunOptions
 
 EXAMPLES = """examples:
   unweave train micro --objective beta_vae --objective.beta 6 --latents 6 --steps 2000 --optimiser.learning-rate 2e-3
@@ -94,30 +94,29 @@ def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
     resolved = experiment.resolve()
     folder = Path(given.get("folder") or Path("runs") / resolved.id)
     data = None if RunFolder(folder).has("model.safetensors") else _loaded(resolved, given["quiet"])
-    with contextlib.ExitStack() as stack:
-        watchers = []
-        if not given["quiet"]:
-            watchers.append(stack.enter_context(progress(f"{resolved.objective.name} on {resolved.world.name}")))
-        for name in TRACKING:
-            if given.get(name):
-                from unweave.training.trackers import TRACKERS
-
-                watchers.append(stack.enter_context(TRACKERS[name](folder, resolved)))
-        stop = stack.enter_context(stopping())
-        how = Manner(tuple(watchers), given["save_every"], stop)
+    with running(f"{resolved.objective.name} on {resolved.world.name}", given) as how:
         return train_experiment(resolved, folder, data=data, how=how)
 
 
-def train_all(experiments: list[Experiment], given: dict[str, Any]) -> list[Path]:
+def train_all(
+    experiments: list[Experiment], given: dict[str, Any], folders: Sequence[Path] | None = None
+) -> list[Path]:
     """Train many models together, in one fleet on a GPU and side by side on a CPU."""
-    from unweave.training.fleet_progress import fleet_progress
-    from unweave.training.fleet_run import train_fleet
+    from unweave.training.many import train_many
 
+    resolved = experiments[0].resolve()
+    data = _loaded(resolved, given["quiet"])
+    with running(f"{len(experiments)} models on {resolved.world.name}", given) as how:
+        return train_many(experiments, given["folder"] or "runs", data=data, how=how, folders=folders)
+
+
+@contextlib.contextmanager
+def running(title: str, given: dict[str, Any]) -> Iterator[RunOptions]:
+    """Progress, trackers, time between checkpoints and a clean stop on Ctrl-C, as the options say."""
     with contextlib.ExitStack() as stack:
-        data = _loaded(experiments[0].resolve(), given["quiet"])
-        watchers = () if given["quiet"] else (stack.enter_context(fleet_progress()),)
-        how = Manner(watchers, given["save_every"], stack.enter_context(stopping()))
-        return train_fleet(experiments, given["folder"] or "runs", data=data, how=how)
+        watchers = () if given["quiet"] else (stack.enter_context(progress(title)),)
+        trackers = tuple(name for name in TRACKING if given.get(name))
+        yield RunOptions(watchers, given["save_every"], stack.enter_context(stopping()), trackers)
 
 
 def _loaded(experiment: Experiment, quiet: bool) -> Data:

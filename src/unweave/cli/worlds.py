@@ -23,7 +23,7 @@ def run(argv: Sequence[str]) -> None:
         for name in given.name[1:]:
             _get(name)
         return
-    cards = {name: described(name).card() for name in given.name or WORLDS}
+    cards = {name: world_named(name).card() for name in given.name or WORLDS}
     if given.json:
         print_json({name: _plain(card) for name, card in cards.items()})
     elif given.name:
@@ -33,7 +33,7 @@ def run(argv: Sequence[str]) -> None:
         _list(cards)
 
 
-def described(name: str) -> World:
+def world_named(name: str) -> World:
     """A world by name with its default options."""
     plain: dict[str, Any] = {"name": name}
     if name == "images":
@@ -61,7 +61,7 @@ def _describe(name: str, card: Card) -> None:
 
 
 def _get(name: str) -> None:
-    world = described(name)
+    world = world_named(name)
     files = [published for published in world.files() if not published.by_hand]
     if not files:
         say(f"{name}: nothing that could be fetched from here. {world.card().how_to_get}")
@@ -82,7 +82,7 @@ def _shape(card: Card) -> str:
 
 
 def _way(name: str) -> str:
-    world = described(name)
+    world = world_named(name)
     if not world.files():
         return "yours" if name == "images" else "built in"
     fetched = "by hand" if any(published.by_hand for published in world.files()) else "get"

@@ -81,7 +81,7 @@ class FactorSpace:
         drawn = rng.words(seed, rng.Purpose.WORLD, step, n, len(self.factors))
         return (drawn * torch.tensor(self.sizes)) >> 32
 
-    def find(self, factors: Int[Tensor, "sample factor"], seed: int, step: int = 0) -> Int[Tensor, "sample"]:
+    def find(self, factors: Int[Tensor, "sample factor"], seed: int, step: int = 0) -> Int[Tensor, " sample"]:
         """Rows that show these factors; hidden axes are drawn at random."""
         hidden = [axis for axis in self.axes if axis.hidden]
         drawn = rng.words(seed, rng.Purpose.NUISANCE, step, len(factors), max(1, len(hidden)))

@@ -1,6 +1,5 @@
-"""Files that survive: written aside and renamed, checked against a checksum, fetched once and kept."""
+"""Arrays kept on disk and published files: checked against a checksum, fetched once and kept."""
 
-import hashlib
 import json
 import os
 import struct
@@ -17,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-Progress = Callable[[str, int, int], None]
-"""Called with (what is being done, how far, of how much)."""
+from unweave.files import Progress, digest, write_atomically, write_text
 
 TRUSTED_SIZE = 1 << 30
 """Cached arrays up to this size are checked byte for byte on every opening, larger ones when they changed on disk."""
@@ -27,45 +25,6 @@ TRUSTED_SIZE = 1 << 30
 def data_folder() -> Path:
     """Where data sets live: ``$UNWEAVE_DATA``, or ``~/.cache/unweave``."""
     return Path(os.environ.get("UNWEAVE_DATA") or Path.home() / ".cache" / "unweave")
-
-
-def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
-    """Let ``write`` fill a temporary neighbour, force it to the disk, and only then give it its name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        write(aside)
-        sync(aside)
-        os.replace(aside, path)
-        sync(path.parent)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a small text file atomically."""
-    write_atomically(path, lambda aside: aside.write_text(text, encoding="utf-8"))
-
-
-def sync(path: Path) -> None:
-    """Force a file or a folder to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def digest(path: Path, algorithm: str = "sha256", progress: Progress | None = None) -> str:
-    """The checksum of a file, as hexadecimal text."""
-    summed, size = hashlib.new(algorithm), path.stat().st_size
-    with path.open("rb") as file:
-        while block := file.read(1 << 22):
-            summed.update(block)
-            if progress:
-                progress(f"checking {path.name}", file.tell(), size)
-    return summed.hexdigest()
 
 
 def cached_array(path: Path, build: Callable[[], np.ndarray], progress: Progress | None = None) -> np.ndarray:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from unweave.data.files import digest, open_npz, reading
+from unweave.data.files import open_npz, reading
 from unweave.data.mnist import read_idx
+from unweave.files import digest
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 ARRAYS = (".npz", ".npy", ".h5", ".hdf5", ".gz", "-ubyte", ".idx")

@@ -27,7 +27,7 @@ class Pairs:
     first: Int[Tensor, "sample factor"]
     second: Int[Tensor, "sample factor"]
     redrawn: Bool[Tensor, "sample factor"]
-    group: Int[Tensor, "sample"] | None = None
+    group: Int[Tensor, " sample"] | None = None
 
     @property
     def changed(self) -> Bool[Tensor, "sample factor"]:
@@ -205,7 +205,7 @@ def _other(
     return (first + 1 + ((words * (sizes - 1)) >> 32)) % sizes
 
 
-def _pick(probabilities: Float[Tensor, "sample value"], words: Int[Tensor, "sample"]) -> Int[Tensor, "sample"]:
+def _pick(probabilities: Float[Tensor, "sample value"], words: Int[Tensor, " sample"]) -> Int[Tensor, " sample"]:
     """One value a row, by inverting its distribution function at word / 2³²."""
     reached = probabilities.cumsum(-1) <= (words.double() / 2.0**32)[:, None]
     # the last possible value, should rounding keep the sum a hair below one

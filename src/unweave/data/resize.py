@@ -11,8 +11,3 @@ def lanczos(images: Iterable[np.ndarray], height: int, width: int) -> np.ndarray
 
     resized = [np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.LANCZOS)) for image in images]
     return np.stack(resized)
-
-
-def channel_first(images: np.ndarray) -> np.ndarray:
-    """[sample, height, width] or [sample, height, width, channel] as [sample, channel, height, width]."""
-    return images[:, None] if images.ndim == 3 else np.moveaxis(images, -1, 1)

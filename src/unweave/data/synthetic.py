@@ -69,7 +69,7 @@ class SynthNonLin(World):
         points = hidden @ weights + self._biases(OUTPUT_BIASES, 6)
         return Data(points, shape=(6,), packing="floats", labels=square, label_names=LABELS)
 
-    def _biases(self, part: int, size: int) -> Float[Tensor, "feature"]:
+    def _biases(self, part: int, size: int) -> Float[Tensor, " feature"]:
         return _normal(self.seed, part, 1, size)[0]
 
 

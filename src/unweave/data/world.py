@@ -68,7 +68,7 @@ class Data:
         return replace(self, store=self.store.to(device), labels=labels, composition=composition)
 
     def examples(
-        self, rows: Int[Tensor, "batch"], *, seed: int = 0, step: int = 0, purpose: int = rng.Purpose.NUISANCE
+        self, rows: Int[Tensor, " batch"], *, seed: int = 0, step: int = 0, purpose: int = rng.Purpose.NUISANCE
     ) -> Float[Tensor, "batch ..."]:
         """Examples by row number. A nuisance is a function of (seed, step, place in the batch)."""
         images = self.images(self.store[rows])
@@ -77,7 +77,7 @@ class Data:
         draws = rng.uniform(seed, purpose, step, len(rows), self.nuisance.n_draws)
         return self.nuisance.apply(images, draws.to(images.device))
 
-    def factors(self, rows: Int[Tensor, "batch"]) -> Shaped[Tensor, "batch factor"]:
+    def factors(self, rows: Int[Tensor, " batch"]) -> Shaped[Tensor, "batch factor"]:
         """The factors of rows in a world, or the labels of labelled data."""
         if self.space is not None:
             return self.space.values(rows)

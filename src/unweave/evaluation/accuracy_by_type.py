@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
-from unweave.evaluation.downstream import downstream
+from unweave.metrics.downstream.learning import downstream
 from unweave.metrics.estimators.arrays import as_factors
 from unweave.metrics.polarised.types import Type
 from unweave.shapes import Tensor

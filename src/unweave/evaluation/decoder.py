@@ -42,7 +42,7 @@ def look_at_decoder(
     run: Run,
     images: Float[Tensor, "sample ..."],
     code: Code,
-    used: Bool[Tensor, "latent"],
+    used: Bool[Tensor, " latent"],
     *,
     n_jacobians: int = 256,
     seed: int = 0,
@@ -61,12 +61,14 @@ def look_at_decoder(
         None if contrast is None else contrast.score,
         len(means),
         self_consistency(code.mean, run.encode(run.decode(code.mean)).mean, active=used).score,
-        rate_distortion(code.kl, losses(run, images, outputs)),
+        rate_distortion(code.kl, reconstruction_losses(run, images, outputs)),
         _split(run, images[:n_jacobians], seed),
     )
 
 
-def losses(run: Run, images: Float[Tensor, "sample ..."], outputs: Float[Tensor, "sample ..."]) -> Tensor:
+def reconstruction_losses(
+    run: Run, images: Float[Tensor, "sample ..."], outputs: Float[Tensor, "sample ..."]
+) -> Tensor:
     """The reconstruction loss of every example for given outputs of the decoder."""
     noise = None if run.model.log_noise is None else run.model.log_noise.cpu()
     return run.model.architecture.likelihood.loss(images, outputs, noise)

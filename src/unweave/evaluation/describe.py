@@ -1,4 +1,4 @@
-"""What a run's latents are: type, KL and variances over examples, and a few words about it."""
+"""What a run's latents are: type, KL and variances over examples."""
 
 from dataclasses import dataclass
 
@@ -13,17 +13,14 @@ class Description:
     """Every latent over a sample of examples, and how well examples are rebuilt from their mean codes."""
 
     types: list[Type]
-    kl: Float[Tensor, "latent"]
-    mean_variance: Float[Tensor, "latent"]
-    variance_of_variance: Float[Tensor, "latent"]
-    variance_of_mean: Float[Tensor, "latent"]
+    kl: Float[Tensor, " latent"]
+    mean_variance: Float[Tensor, " latent"]
+    variance_of_variance: Float[Tensor, " latent"]
+    variance_of_mean: Float[Tensor, " latent"]
     reconstruction: float
     n_examples: int
     code: Code
-
-    def count(self, kind: Type) -> int:
-        """How many latents are of a type."""
-        return self.types.count(kind)
+    rule: Rule = "variance"
 
     def rows(self) -> list[dict[str, int | float | str]]:
         """One row a latent, the most informative first."""
@@ -52,17 +49,5 @@ def describe(run: Run, *, n: int = 2048, seed: int = 0, rule: Rule = "variance")
         loss.mean().item(),
         len(images),
         code,
+        rule,
     )
-
-
-def findings(description: Description, n_factors: int | None = None) -> list[str]:
-    """The description in plain words."""
-    active, mixed, passive = (description.count(kind) for kind in ("active", "mixed", "passive"))
-    words = [f"{active} of {len(description.types)} latents are active, {mixed} mixed, {passive} passive."]
-    if active + mixed == 0:
-        words.append("The model ignores its code altogether: posterior collapse. Try a smaller regulariser.")
-    if n_factors is not None and active == n_factors and mixed == 0:
-        words.append(f"That is exactly as many as the world has factors: {n_factors}.")
-    if mixed:
-        words.append("Mixed latents are used for some examples only; train longer or raise the regulariser a little.")
-    return words

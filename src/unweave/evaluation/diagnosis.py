@@ -49,7 +49,7 @@ class Diagnosis:
     regime: Regime | None
     dependence: tuple[Dependence, ...]
     correlations: PassiveCorrelation
-    aggregate: Float[Tensor, "latent"]
+    aggregate: Float[Tensor, " latent"]
     mean: Float[Tensor, "sample latent"]
     sampled: Float[Tensor, "sample latent"]
 
@@ -66,7 +66,7 @@ class Diagnosis:
         return next(d for d in self.dependence if (d.representation, d.subset) == (representation, subset))
 
 
-def diagnose(
+def diagnose_codes(
     mean: Any,
     variance: Any = None,
     *,
@@ -160,7 +160,7 @@ def _sampled(mean: Tensor, variance: Tensor, sampled: Any, seed: int) -> Tensor:
     return given
 
 
-def _per_latent_kl(mean: Tensor, found: Regime | None, kl: Any) -> Float[Tensor, "latent"]:
+def _per_latent_kl(mean: Tensor, found: Regime | None, kl: Any) -> Float[Tensor, " latent"]:
     if kl is None:
         return torch.zeros_like(mean[0]) if found is None else found.per_latent
     given = as_codes(kl, "kl").double().cpu()

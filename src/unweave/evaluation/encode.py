@@ -19,7 +19,7 @@ BATCH_SIZE = 1024
 class Encoded:
     """Mean, variance and sample of the posterior of every row, and the factors or labels that are known."""
 
-    rows: Int[Tensor, "sample"]
+    rows: Int[Tensor, " sample"]
     mean: Float[Tensor, "sample latent"]
     sampled: Float[Tensor, "sample latent"]
     variance: Float[Tensor, "sample latent"]
@@ -30,7 +30,7 @@ class Encoded:
 @torch.no_grad()
 def encode(
     run: Run,
-    rows: Int[Tensor, "sample"],
+    rows: Int[Tensor, " sample"],
     *,
     seed: int = 0,
     device: str | None = None,
@@ -53,7 +53,7 @@ def encode(
     return Encoded(rows, mean, sampled, variance, kl, known_factors(data, rows))
 
 
-def known_factors(data: Any, rows: Int[Tensor, "sample"]) -> Shaped[Tensor, "sample factor"] | None:
+def known_factors(data: Any, rows: Int[Tensor, " sample"]) -> Shaped[Tensor, "sample factor"] | None:
     """The factors of a world, the labels of labelled data, or None."""
     return None if data.space is None and data.labels is None else data.factors(rows)
 

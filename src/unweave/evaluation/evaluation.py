@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from unweave.evaluation.encode import Encoded, encode, factor_names
-from unweave.evaluation.measure import Yardstick
+from unweave.evaluation.measure import Measurer
 from unweave.evaluation.rows import find_rows
 from unweave.evaluation.scores import Scores
 from unweave.metrics.polarised.types import variable_types
@@ -66,6 +66,12 @@ def evaluate(
     all there are. BetaVAE and FactorVAE ask for some three million images with one factor held fixed, more than any
     world has: with ``interventions="world"`` the world is encoded once and draws are looked up, with ``"table"`` they
     come from the sample, which spares the encoding.
+
+    >>> import unweave as uw
+    >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
+    >>> found = uw.evaluate(run, metrics=["mig", "mcc"], n_samples=300, seeds=0)
+    >>> 0 <= found.scores["mean"]["mig"].value <= 1
+    True
     """
     if interventions not in ("world", "table"):
         raise ValueError(f"interventions must be world or table, not {interventions!r}")
@@ -78,13 +84,13 @@ def evaluate(
         world = encode(run, torch.arange(len(run.data)), seed=seed, watch=_named(watch, "encoding the world"))
     split = (N_TRAIN, N_TEST) if len(sample.rows) == N_TRAIN + N_TEST else None
     truth = _exact(sample.factors)
-    yardstick = Yardstick(truth, metrics, split, seeds, seed, adjust, dict(options or {}), factor_bins)
+    measurer = Measurer(truth, metrics, split, seeds, seed, adjust, dict(options or {}), factor_bins)
     scores = {}
     for name in representations:
         pool = None if world is None else (getattr(world, name), world.factors)
         told = _named_more(watch, f"{name} codes")
         variance = sample.variance if name == "mean" else None
-        scores[name] = yardstick.measure(getattr(sample, name), variance, pool, watch=told)
+        scores[name] = measurer.measure(getattr(sample, name), variance, pool, watch=told)
     return Evaluation(scores, sample, None if world is None else len(world.rows), factor_names(run.data))
 
 

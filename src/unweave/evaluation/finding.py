@@ -20,6 +20,14 @@ class Finding:
     reference: str
 
 
+@dataclass(frozen=True)
+class Expected:
+    """What the data need: one latent for each factor at least, and ``most`` where rings and categories take several."""
+
+    n_factors: int
+    most: int
+
+
 def named(latents: list[int]) -> str:
     """The words "latent 3", or "latents 3, 5"."""
     return f"latent {latents[0]}" if len(latents) == 1 else f"latents {', '.join(map(str, latents))}"

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 
 from unweave.config import unknown
+from unweave.evaluation.inputs import Arrays, Inputs
 from unweave.evaluation.rows import find_rows, is_named
 from unweave.evaluation.sampling import Draw, half, permutation, whole
 from unweave.evaluation.scores import Number, Scores
 from unweave.evaluation.truth import Truth, as_truth
-from unweave.evaluation.view import Arrays, View, options_of
 from unweave.metrics import Metric
 from unweave.metrics.estimators.arrays import as_codes, check_count, check_lengths
 from unweave.shapes import Tensor
@@ -47,13 +47,20 @@ def measure(
     by ``seed`` and divided as each protocol says. ``seeds`` is the number of random halves behind every interval.
     ``adjust="chance"`` measures the codes in random order too. ``options`` are settings of metrics by name:
     ``{"dci": {"backend": "sklearn"}}``. ``factor_bins`` puts factors that hold fractions into that many bins.
+
+    >>> import numpy as np
+    >>> import unweave as uw
+    >>> factors = np.random.default_rng(0).integers(0, 5, size=(500, 2))
+    >>> scores = uw.measure(factors + 0.1, factors, metrics=["mig", "sap_score"], seeds=0)
+    >>> scores["mig"].value > 0.9
+    True
     """
-    yardstick = Yardstick(factors, metrics, split, seeds, seed, adjust, dict(options or {}), factor_bins)
-    return yardstick.measure(codes, variance, watch=watch)
+    measurer = Measurer(factors, metrics, split, seeds, seed, adjust, dict(options or {}), factor_bins)
+    return measurer.measure(codes, variance, watch=watch)
 
 
 @dataclass(frozen=True)
-class Yardstick:
+class Measurer:
     """The settings of :func:`measure` with the factors prepared once, for many representations of the same samples."""
 
     factors: Any = None
@@ -83,11 +90,11 @@ class Yardstick:
         rounds = [first, *(half(first, self.seed + 1 + place) for place in range(self.seeds))]
         chances = max(1, self.seeds) if self.adjust and self.truth is not None else 0
         jobs = len(self.rows) * (len(rounds) + chances)
-        bench = _Bench(self, table, spread, pool, watch or _silent, jobs)
-        found = [bench.round(draw, place) for place, draw in enumerate(rounds)]
+        one = _Measuring(self, table, spread, pool, watch or _silent, jobs)
+        found = [one.round(draw, place) for place, draw in enumerate(rounds)]
         shuffled = [replace(first, seed=self.seed + place) for place in range(chances)]
-        random = [bench.round(draw, 0, permutation(table.shape[-2], draw.seed)) for draw in shuffled]
-        return bench.scores(found, random)
+        random = [one.round(draw, 0, permutation(table.shape[-2], draw.seed)) for draw in shuffled]
+        return one.scores(found, random)
 
     @cached_property
     def truth(self) -> Truth | None:
@@ -109,8 +116,8 @@ class Yardstick:
             if row not in self.rows:
                 raise ValueError(f"options are given for {name}, which is not among the metrics asked for")
             for key in values:
-                if key not in options_of(row):
-                    raise unknown(f"option of {name}", key, options_of(row))
+                if key not in row.options:
+                    raise unknown(f"option of {name}", key, row.options)
 
     def _checked(self, codes: Any, variance: Any) -> tuple[Tensor, Tensor | None]:
         table = as_codes(codes, batched=True)
@@ -124,13 +131,17 @@ class Yardstick:
         return table, spread
 
 
-class _Bench:
-    """One representation under the yardstick: what was found, what was left out, how long it took."""
+Yardstick = Measurer
+"""The name until 0.1.0."""
+
+
+class _Measuring:
+    """One representation being measured: what was found, what was left out, how long it took."""
 
     def __init__(
-        self, yardstick: Yardstick, codes: Tensor, variance: Tensor | None, pool: Any, watch: Watch, n_jobs: int
+        self, how: Measurer, codes: Tensor, variance: Tensor | None, pool: Any, watch: Watch, n_jobs: int
     ) -> None:
-        self.yardstick, self.codes, self.variance, self.watch, self.n_jobs = yardstick, codes, variance, watch, n_jobs
+        self.how, self.codes, self.variance, self.watch, self.n_jobs = how, codes, variance, watch, n_jobs
         self.pool = None if pool is None else (as_codes(pool[0], "pool", batched=True), as_truth(pool[1], None))
         self.left_out: dict[str, str] = {}
         self.seconds: dict[str, float] = {}
@@ -139,14 +150,14 @@ class _Bench:
     def round(self, draw: Draw, place: int, order: np.ndarray | None = None) -> dict[str, Any]:
         """The results of every row on one draw; the first round decides which rows apply."""
         codes = self.codes if order is None else self.codes[..., torch.from_numpy(order).to(self.codes.device), :]
-        table = Arrays(codes, self.variance, self.yardstick.truth, self.pool)
-        view = View(table, draw, self.yardstick.settings, permuted=order is not None)
+        table = Arrays(codes, self.variance, self.how.truth, self.pool)
+        inputs = Inputs(table, draw, self.how.settings, permuted=order is not None)
         found = {}
-        for row in self.yardstick.rows:
+        for row in self.how.rows:
             self.watch(self.done, self.n_jobs, row.name)
             self.done += 1
             if row.name not in self.left_out:
-                result = self._try(row, view, first=place == 0 and order is None)
+                result = self._try(row, inputs, first=place == 0 and order is None)
                 if result is not None:
                     found[row.name] = result
         return found
@@ -154,7 +165,7 @@ class _Bench:
     def scores(self, found: list[dict[str, Any]], random: list[dict[str, Any]]) -> Scores:
         """What was found in the first round, with its spread over the others and its level at chance."""
         numbers = {}
-        for row in self.yardstick.rows:
+        for row in self.how.rows:
             for part in row.scores if row.name in found[0] else ():
                 value = _value(found[0][row.name], part)
                 if value is not None:
@@ -166,19 +177,18 @@ class _Bench:
                     numbers[name] = Number(value, row.range, row.higher_is_better, draws, chance)
         self.watch(self.n_jobs, self.n_jobs, "done")
         n_models = len(self.codes) if self.codes.ndim == 3 else None
-        how = self.yardstick
-        settings: dict[str, Any] = {name: getattr(how, name) for name in ("split", "seeds", "seed", "adjust")}
-        settings |= {"factor_bins": how.factor_bins, "options": how.settings}
+        settings: dict[str, Any] = {name: getattr(self.how, name) for name in ("split", "seeds", "seed", "adjust")}
+        settings |= {"factor_bins": self.how.factor_bins, "options": self.how.settings}
         shape = self.codes.shape
         return Scores(numbers, found[0], self.left_out, self.seconds, shape[-2], n_models, settings)
 
-    def _try(self, row: Metric, view: View, first: bool) -> Any:
+    def _try(self, row: Metric, inputs: Inputs, first: bool) -> Any:
         """A result, or None with the reason kept. A metric that was asked for by name must apply."""
         begin = time.perf_counter()
         try:
-            result = view.call(row)
+            result = inputs.call(row)
         except ValueError as error:
-            if first and is_named(self.yardstick.metrics):
+            if first and is_named(self.how.metrics):
                 raise ValueError(f"{row.name}: {error}") from error
             if first:
                 self.left_out[row.name] = str(error).splitlines()[0]

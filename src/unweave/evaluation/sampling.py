@@ -23,9 +23,9 @@ class Draw:
     fixed are drawn from ``pool``.
     """
 
-    rows: Int[np.ndarray, "sample"]
-    test: Int[np.ndarray, "test"] | None
-    pool: Int[np.ndarray, "any"]
+    rows: Int[np.ndarray, " sample"]
+    test: Int[np.ndarray, " test"] | None
+    pool: Int[np.ndarray, " any"]
     seed: int
 
 
@@ -51,10 +51,10 @@ def half(draw: Draw, seed: int) -> Draw:
     return Draw(rows, test, pool, seed)
 
 
-def permutation(n_rows: int, seed: int) -> Int[np.ndarray, "sample"]:
+def permutation(n_rows: int, seed: int) -> Int[np.ndarray, " sample"]:
     """An order of all rows that breaks every tie between codes and factors."""
     return np.random.default_rng(rng.derive(seed, rng.Purpose.PERMUTATION)).permutation(n_rows)
 
 
-def _half(rows: Int[np.ndarray, "sample"], generator: np.random.Generator) -> Int[np.ndarray, "half"]:
+def _half(rows: Int[np.ndarray, " sample"], generator: np.random.Generator) -> Int[np.ndarray, " half"]:
     return np.sort(generator.permutation(rows)[: max(1, len(rows) // 2)])

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from unweave.evaluation.measure import Yardstick
+from unweave.evaluation.measure import Measurer
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Scorer:
             raise ValueError(f"{type(estimator).__name__} has no transform(); a scorer needs one to get codes from")
         codes = estimator.transform(samples)
         codes = codes.toarray() if hasattr(codes, "toarray") else codes
-        yardstick = Yardstick(factors, [self.metric], seeds=0, seed=self.seed, options={self.metric: self.options})
-        numbers = yardstick.measure(codes).numbers
+        measurer = Measurer(factors, [self.metric], seeds=0, seed=self.seed, options={self.metric: self.options})
+        numbers = measurer.measure(codes).numbers
         named = {name.partition(".")[2] or "score": number for name, number in numbers.items()}
         if self.part is not None and self.part not in named:
             raise ValueError(f"{self.metric} has no part {self.part!r}; it has {', '.join(named)}")
         number = named[self.part] if self.part is not None else next(iter(named.values()))
-        return float(number.value) if number.higher_is_better else -float(number.value)
+        return -float(number.value) if number.higher_is_better is False else float(number.value)

@@ -23,16 +23,17 @@ class Number:
     ``draws`` holds it again for every resampling seed (NaN where a half had too few rows for it), ``error`` is its
     standard error over them, ``low`` and ``high`` bound its interval at 95 %. ``chance`` is what the same codes get in
     random order, ``adjusted`` the share of the way from chance to the top: (value − chance) / (top − chance).
+    ``higher_is_better`` is None for what describes a code without judging it.
     """
 
-    value: float | Float[np.ndarray, "model"]
+    value: float | Float[np.ndarray, " model"]
     range: tuple[float, float]
-    higher_is_better: bool
-    draws: Float[np.ndarray, "seed *model"]
-    chance: float | Float[np.ndarray, "model"] | None = None
+    higher_is_better: bool | None
+    draws: Float[np.ndarray, " seed *model"]
+    chance: float | Float[np.ndarray, " model"] | None = None
 
     @property
-    def error(self) -> float | Float[np.ndarray, "model"] | None:
+    def error(self) -> float | Float[np.ndarray, " model"] | None:
         return spread(self.draws)
 
     @property
@@ -41,9 +42,9 @@ class Number:
         return around(self.value, self.draws, self.range)
 
     @property
-    def adjusted(self) -> float | Float[np.ndarray, "model"] | None:
+    def adjusted(self) -> float | Float[np.ndarray, " model"] | None:
         top = self.range[1] if self.higher_is_better else self.range[0]
-        if self.chance is None or not math.isfinite(top):
+        if self.chance is None or self.higher_is_better is None or not math.isfinite(top):
             return None
         room = np.asarray(top - self.chance)
         found = np.where(np.abs(room) > 1e-12, (self.value - self.chance) / np.where(room == 0, 1.0, room), 0.0)
@@ -83,7 +84,7 @@ class Scores:
         }
 
 
-def spread(draws: Float[np.ndarray, "seed *model"]) -> float | Float[np.ndarray, "model"] | None:
+def spread(draws: Float[np.ndarray, " seed *model"]) -> float | Float[np.ndarray, " model"] | None:
     """Standard deviation over the seeds that gave a number; None with fewer than two, or with infinite ones."""
     kept = draws[~np.isnan(draws).reshape(len(draws), -1).any(1)] if len(draws) else draws
     if len(kept) < 2 or not np.isfinite(kept).all():

@@ -39,7 +39,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class LayerComparison:
     """All layers of one group of models (rows) against all of another (columns), averaged over their seeds.
 
     ``p_values`` are of the first pair: the share of shuffles of the examples that look as similar.
@@ -76,7 +76,7 @@ class Similarity:
     """Every comparison of groups, and the matched latents of every two models at the end of their training."""
 
     members: tuple[str, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[LayerComparison, ...]
     matched: tuple[Matched, ...]
     n_examples: int
 
@@ -88,7 +88,7 @@ class _Seen:
     member: Member
     layers: Activations
     mean: Float[Tensor, "sample latent"]
-    used: Bool[Tensor, "latent"]
+    used: Bool[Tensor, " latent"]
 
 
 def compare_runs(
@@ -205,14 +205,14 @@ def _pairs(seen: list[_Seen], *, single: bool) -> list[tuple[list[_Seen], list[_
     return pairs + [(group, by_name[name.split(" @ ")[0]]) for name, group in groups.items() if "@" in name]
 
 
-def _compare(left: list[_Seen], right: list[_Seen], estimator: str, n_permutations: int, seed: int) -> Comparison:
+def _compare(left: list[_Seen], right: list[_Seen], estimator: str, n_permutations: int, seed: int) -> LayerComparison:
     pairs = [(a, b) for a in left for b in right if left is not right or a is not b] or [(left[0], right[0])]
     scores = [_measure(a.layers.layers, b.layers.layers, estimator) for a, b in pairs]
     cka, procrustes, svcca = (torch.stack([score[place] for score in scores]) for place in range(3))
     first, second = pairs[0][0].layers, pairs[0][1].layers
     tested = cka_test(first.layers, second.layers, n_permutations=n_permutations, n_samples=N_TEST, seed=seed)
     averaged = over_seeds(cka[None], procrustes[None])
-    return Comparison(
+    return LayerComparison(
         left[0].member.group,
         right[0].member.group,
         first.names,

@@ -19,10 +19,10 @@ class Strips:
     """Images [latent, step, …] along ``latents``, at ``values`` [step]; type and KL of each latent beside them."""
 
     images: Float[Tensor, "latent step ..."]
-    values: Float[Tensor, "step"]
+    values: Float[Tensor, " step"]
     latents: tuple[int, ...]
     types: tuple[Type, ...]
-    kl: Float[Tensor, "latent"]
+    kl: Float[Tensor, " latent"]
 
 
 def by_deviation(description: Description) -> list[int]:

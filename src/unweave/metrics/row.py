@@ -1,5 +1,10 @@
-"""The row that states what a metric needs, what its numbers mean, and where it comes from."""
+"""The row that states what a metric needs, what its numbers mean, and where it comes from.
 
+It stands in the metric's own file, under the name ``ROW``; the table and the pages in ``docs/metrics`` are made of it.
+"""
+
+import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,6 +13,7 @@ NEEDS = ("codes", "factors", "variance", "sampled", "kl", "split", "pairs", "mod
 """What a metric may ask for; see :class:`Metric`."""
 
 Kind = Literal["supervised", "unsupervised", "downstream"]
+Direction = Literal["more", "less", "neither"]
 
 Invariance = Literal[
     "sample order",
@@ -21,6 +27,18 @@ Invariance = Literal[
     "factor relabelling",
     "model order",
 ]
+_Same = tuple[Invariance, ...]
+
+ORDER: _Same = ("sample order", "latent order", "factor order")
+AFFINE: _Same = ("latent sign", "latent scale", "latent shift")
+COUNTED: _Same = (*ORDER, *AFFINE, "factor relabelling")
+"""Of what is counted in bins over the range of each latent."""
+FITTED: _Same = ("latent order", "factor order", *AFFINE)
+"""Of what is fitted to the first rows and tested on the others."""
+DRAWN: _Same = ("latent order", "latent sign", "latent shift")
+"""Of what draws batches at random."""
+DISTANCES: _Same = ("sample order", "latent order", "latent sign", "latent shift", "rotation", "global scale")
+"""Of what compares distances between samples."""
 
 
 @dataclass(frozen=True)
@@ -33,25 +51,38 @@ class Metric:
     - ``factors`` the truth, sample × factor;
     - ``variance`` posterior variances, ``sampled`` draws from the posterior, both sample × latent;
     - ``kl`` the KL divergence of each latent (models × latent where the metric compares models);
-    - ``split`` a second table ``test_codes, test_factors`` beside the one to fit on;
+    - ``split`` a second table ``test_codes, test_factors`` beside the one to fit on; without it the keyword ``seed``
+      says how the only table is shuffled and divided;
     - ``pairs`` batches in which one factor is held fixed, drawn from the same table or handed in;
     - ``models`` a set of representations of the same samples, model × sample × latent;
     - ``seed`` a keyword argument: the metric draws at random.
 
     ``scores`` names the attributes of the result that are headline numbers, the first being the one to rank by;
-    ``range`` and ``higher_is_better`` hold for all of them. ``at_chance`` says what a constant or random code gets.
+    ``range`` and ``better`` hold for all of them. ``at_chance`` says what a constant or random code gets.
     """
 
     function: Callable[..., Any]
     name: str
+    title: str
+    tells: str
+    """The question that it answers, in one line."""
+    kind: Kind
     needs: str
     range: tuple[float, float]
-    higher_is_better: bool
+    better: Direction
+    """Neither for what describes a code and does not judge it."""
     invariant_to: tuple[Invariance, ...]
     at_chance: str
     paper: str
-    kind: Kind
+    example: str
+    """A call with codes, factors, variance or models at hand, and something of its result that the score hides."""
     scores: tuple[str, ...] = ("score",)
+    label: str = ""
+    """What narrow tables call it; its name in words unless it is told."""
+    ordered: bool = False
+    """Whether factors must be numbers: words have no order."""
+    counted: bool = False
+    """Whether it starts from counts, and takes a ready Information in place of codes and factors."""
     batched: bool = False
     """Whether ``codes`` may carry a leading model axis; the scores then carry it too."""
     compact: bool = False
@@ -63,3 +94,28 @@ class Metric:
         unknown = set(self.needs.split()) - set(NEEDS)
         if unknown:
             raise ValueError(f"metric {self.name} needs {', '.join(sorted(unknown))}; known words: {', '.join(NEEDS)}")
+
+    @property
+    def higher_is_better(self) -> bool | None:
+        """None where neither is."""
+        return None if self.better == "neither" else self.better == "more"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What narrow tables call its numbers, by their full names: ``DCI-D`` for ``dci.disentanglement``."""
+        label = self.label or self.name.replace("_", " ")
+        if self.scores[0] == "score":
+            return {self.name: label} | {f"{self.name}.{part}": f"{label}, {part}" for part in self.scores[1:]}
+        return {f"{self.name}.{part}": f"{label}-{part[0].upper()}" for part in self.scores}
+
+    @property
+    def options(self) -> list[str]:
+        """The keyword arguments of the function."""
+        parameters = inspect.signature(self.function).parameters.values()
+        return [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+
+
+def row_of(function: Callable[..., Any]) -> Metric:
+    """The row in the file of a metric."""
+    row: Metric = sys.modules[function.__module__].ROW
+    return row

@@ -2,12 +2,12 @@
 
 from unweave.models.likelihoods import LIKELIHOODS, Likelihood
 from unweave.models.networks import NETWORKS, Network
-from unweave.models.objectives import OBJECTIVES, Objective
+from unweave.models.objectives import OBJECTIVES, Method, Objective
 from unweave.models.optimisers import OPTIMISERS, Optimiser
 from unweave.models.posteriors import POSTERIORS, Posterior
 from unweave.models.vae import VAE, Architecture
 
 __all__ = [
     "LIKELIHOODS", "NETWORKS", "OBJECTIVES", "OPTIMISERS", "POSTERIORS", "VAE",
-    "Architecture", "Likelihood", "Network", "Objective", "Optimiser", "Posterior",
+    "Architecture", "Likelihood", "Method", "Network", "Objective", "Optimiser", "Posterior",
 ]  # fmt: skip

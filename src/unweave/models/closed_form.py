@@ -25,8 +25,8 @@ class LinearOptimum:
 
     weight: Float[Tensor, "feature latent"]
     encoder: Float[Tensor, "latent feature"]
-    variance: Float[Tensor, "latent"]
-    eigenvalues: Float[Tensor, "feature"]
+    variance: Float[Tensor, " latent"]
+    eigenvalues: Float[Tensor, " feature"]
     n_active: int
     noise: float
     rate: float
@@ -69,7 +69,7 @@ def linear_optimum(
     return LinearOptimum(weight, encoder, variance, eigenvalues, n_active, gamma, rate, distortion, loss)
 
 
-def learned_noise(eigenvalues: Float[Tensor, "feature"], n_latents: int, *, beta: float = 1.0) -> float:
+def learned_noise(eigenvalues: Float[Tensor, " feature"], n_latents: int, *, beta: float = 1.0) -> float:
     """The likelihood's variance γ when it is learned with the weights.
 
     With a active latents γ = Σ_rest λ / (m − βa): for β = 1 the mean of the eigenvalues left over, as in probabilistic
@@ -132,7 +132,7 @@ def linear_loss(
     return float(error / (2.0 * noise) + constant + beta * kl)
 
 
-def _principal(covariance: Tensor) -> tuple[Float[Tensor, "feature"], Float[Tensor, "feature feature"]]:
+def _principal(covariance: Tensor) -> tuple[Float[Tensor, " feature"], Float[Tensor, "feature feature"]]:
     if covariance.ndim != 2 or covariance.shape[0] != covariance.shape[1]:
         raise ValueError(f"covariance must be feature × feature, not {tuple(covariance.shape)}")
     values, vectors = torch.linalg.eigh(covariance.double())

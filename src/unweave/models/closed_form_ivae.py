@@ -13,7 +13,7 @@ from unweave.shapes import Float, Tensor
 def ivae_posterior(
     weight: Float[Tensor, "feature latent"],
     noise: float,
-    prior_variance: Float[Tensor, "latent"],
+    prior_variance: Float[Tensor, " latent"],
     *,
     diagonal: bool = True,
 ) -> tuple[Float[Tensor, "latent feature"], Float[Tensor, "latent latent"], Float[Tensor, "latent latent"]]:
@@ -33,7 +33,7 @@ def ivae_posterior(
 
 def ivae_prior(
     weight: Float[Tensor, "feature latent"], covariance: Float[Tensor, "feature feature"], noise: float
-) -> Float[Tensor, "latent"]:
+) -> Float[Tensor, " latent"]:
     """The best prior variances for one u, of prior mean 0, for a decoder with orthogonal columns.
 
     ``covariance`` is E[(x − b)(x − b)ᵀ | u]. Latent j sees c = w_jᵀ C w_j / ‖w_j‖² of it; then
@@ -52,7 +52,7 @@ def ivae_loss(
     weight: Float[Tensor, "feature latent"],
     covariance: Float[Tensor, "feature feature"],
     noise: float,
-    prior_variance: Float[Tensor, "latent"],
+    prior_variance: Float[Tensor, " latent"],
     *,
     diagonal: bool = True,
 ) -> Float[Tensor, ""]:

@@ -23,7 +23,7 @@ class Likelihood(ABC):
     @abstractmethod
     def loss(
         self, x: Float[Tensor, "batch ..."], outputs: Float[Tensor, "batch ..."], log_noise: Tensor | None = None
-    ) -> Float[Tensor, "batch"]:
+    ) -> Float[Tensor, " batch"]:
         """−log p(x|z) of every example."""
 
     @abstractmethod

@@ -19,6 +19,7 @@ class Optimiser(ABC):
     """Update rules written in place over ``{"name": tensor}``."""
 
     name: ClassVar[str]
+    learning_rate: Scalar
 
     @abstractmethod
     def start(self, parameters: Mapping[str, Tensor]) -> Tensors:
@@ -45,9 +46,9 @@ class StackedUpdate:
     """
 
     gradients: Float[Tensor, "model size"]
-    learning_rate: Float[Tensor, "model"]
+    learning_rate: Float[Tensor, " model"]
     count: Shaped[Tensor, ""]
-    good: Bool[Tensor, "model"]
+    good: Bool[Tensor, " model"]
     rounded: Shaped[Tensor, "model size"] | None = None
 
 

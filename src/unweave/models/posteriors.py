@@ -25,6 +25,10 @@ class Code:
     def variance(self) -> Float[Tensor, "batch latent"]:
         return self.log_variance.exp()
 
+    def detach(self) -> "Code":
+        """The same numbers, without their history."""
+        return Code(self.mean.detach(), self.log_variance.detach(), self.sampled.detach(), self.kl.detach())
+
 
 class Posterior(ABC):
     """A family of distributions over codes."""

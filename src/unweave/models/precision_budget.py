@@ -12,7 +12,7 @@ class PrecisionBudget:
 
     loss: float
     coefficient: float
-    variance: Float[Tensor, "latent"]
+    variance: Float[Tensor, " latent"]
 
 
 def precision_budget(decoder: Float[Tensor, "feature latent"], budget: float = 0.0) -> PrecisionBudget:

@@ -41,7 +41,7 @@ class Encoder(nn.Module):
 class VAE(nn.Module):
     """A variational autoencoder; deterministic autoencoders are its noiseless case."""
 
-    def __init__(self, architecture: Architecture, init: Scheme = "glorot", seed: int = 0) -> None:
+    def __init__(self, architecture: Architecture, init: Scheme | None = "glorot", seed: int = 0) -> None:
         super().__init__()
         if architecture.latents < 1:
             raise ValueError(f"a model needs at least one latent, given {architecture.latents}")
@@ -49,7 +49,8 @@ class VAE(nn.Module):
         self.encoder = Encoder(architecture)
         self.decoder = architecture.network.decoder(architecture.latents, architecture.shape)
         self.log_noise = nn.Parameter(torch.zeros(())) if architecture.likelihood.learns_noise else None
-        initialise(self, init, seed)
+        if init is not None:  # without one, the weights are to be filled by who asked
+            initialise(self, init, seed)
 
     def forward(self, x: Float[Tensor, "batch ..."], noise: Float[Tensor, "batch latent"]) -> tuple[Code, Tensor]:
         """The code of a batch, and the loss of reconstructing each example from it."""

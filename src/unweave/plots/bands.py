@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unweave.plots.arrays import checked
-from unweave.plots.series import legend, look
+from unweave.plots.series import legend, series_style
 from unweave.plots.style import name_axes, new_figure
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _draw(axes: "matplotlib.axes.Axes", band: Band, name: str, place: int) -> No
         checked(f"{part} of {name}", getattr(band, part), "point", finite=False, point=len(x)).astype(float)
         for part in ("middle", "low", "high")
     )
-    style = look(place)
+    style = series_style(place)
     axes.plot(x, middle, linewidth=1.6, markersize=5, label=name, **style)
     known = np.isfinite(low) & np.isfinite(high)
     axes.fill_between(x[known], low[known], high[known], color=style["color"], alpha=0.16, linewidth=0)

@@ -1,6 +1,6 @@
-"""The search for a number of latents: the way it took, what decided it, elbow curves, and the page that tells it."""
+"""The search for a number of latents: the way it took, what decided it, and elbow curves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -8,10 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unweave.plots.arrays import checked
-from unweave.plots.format import plain, short
-from unweave.plots.html import Html, chart, element, facts, joined, paragraphs, table
-from unweave.plots.report import Section, page
-from unweave.plots.save import to_png
+from unweave.plots.format import short
 from unweave.plots.style import ACTIVE, INK, LINE, MIXED, MUTED, PASSIVE, SMALL, name_axes, new_figure
 
 if TYPE_CHECKING:
@@ -113,73 +110,6 @@ def elbow_curves(drawn: ElbowTable, answer: float | int | None = None) -> "matpl
         _doubling_axis(one, "x", numbers)
         name_axes(one, name.capitalize(), "latents")
     return figure
-
-
-@dataclass(frozen=True)
-class DimensionPage:
-    """The page, and every figure of it as a PNG by file name."""
-
-    html: str
-    pictures: dict[str, bytes]
-
-
-def dimension_page(
-    *,
-    title: str,
-    answer: float | int | None,
-    findings: Sequence[str],
-    visited: SearchTable | None,
-    threshold: float | int,
-    rows: Sequence[Mapping[str, Any]],
-    curves: ElbowTable | None,
-    settings: Mapping[str, Any],
-) -> DimensionPage:
-    """The page of one search and its pictures. ``rows`` are the models that were tried, ``findings`` sentences."""
-    drawn: dict[str, matplotlib.figure.Figure] = {}
-    if visited is not None and answer is not None:
-        drawn |= {"path": search_path(visited, answer), "criterion": criterion(visited, threshold, answer)}
-    if curves is not None:
-        drawn["elbow"] = elbow_curves(curves, answer)
-    sections = [
-        Section("In short", element("ul", *(element("li", finding) for finding in findings))),
-        *(_decided(drawn) if visited is not None else []),
-        *([Section("Every model that was trained", _models(rows))] if rows else []),
-        *([_elbow_section(drawn["elbow"])] if curves is not None else []),
-        Section("How this was made", facts(settings)),
-    ]
-    lead = f"The answer: {short(answer)}." if answer is not None else "Curves over the number of latents."
-    html = page(title, sections, {}, lead, "unweave dimension")
-    return DimensionPage(html, {f"{name}.png": to_png(figure) for name, figure in drawn.items()})
-
-
-def _decided(drawn: Mapping[str, Any]) -> list[Section]:
-    words = paragraphs(
-        "Every point is a model that was trained briefly. Blue circles passed: the difference is at most the dotted"
-        " threshold. Orange diamonds failed: some latents carry nothing. The dashed line is the answer, the largest"
-        " value that passed with the next one failing. Grey bars are the brackets that were still open.",
-    )
-    charts = [
-        chart(drawn["criterion"], "criterion", "Lines: the criterion over the values that were tried.", wide=True),
-        chart(drawn["path"], "path", "Line: values in the order in which they were tried, with their brackets."),
-    ]
-    return [Section("How it was decided", joined(words, *charts))]
-
-
-def _elbow_section(figure: "matplotlib.figure.Figure") -> Section:
-    words = paragraphs(
-        "Where the curve stops improving, further latents bring little. The ring is the point farthest from the"
-        " straight line between the curve's ends; no ring, no clear elbow. The dashed line is the answer above.",
-    )
-    return Section("Elbow curves", joined(words, chart(figure, "elbow", "Curves over numbers of latents.", wide=True)))
-
-
-def _models(rows: Sequence[Mapping[str, Any]]) -> Html:
-    names = list(rows[0])
-    return table(names, [[_cell(row[name]) for name in names] for row in rows])
-
-
-def _cell(value: Any) -> Any:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else plain(value)
 
 
 def _verdicts(axes: "matplotlib.axes.Axes", x: np.ndarray, y: np.ndarray, passes: np.ndarray) -> None:

@@ -28,7 +28,7 @@ def short(value: float | int) -> str:
     return _signed(f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}")
 
 
-def plain(value: Any) -> str:
+def in_words(value: Any) -> str:
     """Any value of a description in words: numbers as they were given, lists joined, nothing as a dash."""
     if value is None or (isinstance(value, list | tuple) and not value):
         return "–"
@@ -39,7 +39,7 @@ def plain(value: Any) -> str:
     if isinstance(value, float):
         return _signed(f"{value:g}")
     if isinstance(value, list | tuple):
-        return ", ".join(plain(one) for one in value)
+        return ", ".join(in_words(one) for one in value)
     return str(value)
 
 

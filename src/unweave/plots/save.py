@@ -50,7 +50,7 @@ def _settle(figure: "matplotlib.figure.Figure") -> None:
 
 def _written(content: bytes, path: Path | str | None) -> bytes:
     if path is not None:
-        from unweave.data.files import write_atomically
+        from unweave.files import write_atomically
 
         write_atomically(Path(path), lambda aside: aside.write_bytes(content))
     return content

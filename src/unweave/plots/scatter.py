@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unweave.plots.arrays import checked
-from unweave.plots.series import legend, look
+from unweave.plots.point_names import name_points
+from unweave.plots.series import legend, series_style
 from unweave.plots.style import LINE, name_axes, new_figure
-from unweave.plots.tips import tell
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -37,13 +37,13 @@ def scatter(
         up = checked(f"y of {name}", y, "run", finite=False, run=len(across)).astype(float)
         kept = np.isfinite(across) & np.isfinite(up)
         total += int(kept.sum())
-        style = look(place)
+        style = series_style(place)
         drawn = axes.scatter(
             across[kept], up[kept], s=22, c=style["color"], marker=style["marker"], alpha=0.8, linewidths=0, label=name
         )
         drawn.set_rasterized(total > MOST_POINTS)
         if names is not None:
-            tell(drawn, [word for word, known in zip(names[name], kept) if known])
+            name_points(drawn, [word for word, known in zip(names[name], kept) if known])
     axes.grid(visible=True, axis="x", color=LINE, linewidth=0.8)
     name_axes(axes, title, x_label, y_label)
     legend(axes, len(series))

@@ -11,7 +11,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7
 MARKERS = ("o", "D", "s", "^", "v", "P", "X", "*")
 
 
-def look(place: int) -> dict[str, Any]:
+def series_style(place: int) -> dict[str, Any]:
     """Colour and marker of the n-th series; they repeat after eight."""
     return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
 

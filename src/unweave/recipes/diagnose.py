@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from unweave.evaluation.accuracy_by_type import TypeAccuracy, accuracy_by_type
-from unweave.evaluation.course import Course, course
 from unweave.evaluation.decoder import Decoder, look_at_decoder
-from unweave.evaluation.diagnosis import Diagnosis, diagnose
+from unweave.evaluation.diagnosis import Diagnosis, diagnose_codes
 from unweave.evaluation.encode import known_factors
-from unweave.evaluation.finding import Finding
-from unweave.evaluation.findings import Expected, expected_of, findings
+from unweave.evaluation.finding import Expected, Finding
+from unweave.evaluation.findings import expected_of, findings
+from unweave.evaluation.over_training import OverTraining, over_training
 from unweave.evaluation.posterior_file import read_posteriors
 from unweave.evaluation.scores import plain
 from unweave.metrics.polarised.rate_distortion import rate_distortion
@@ -23,21 +23,21 @@ from unweave.training.run import Run
 
 @dataclass(frozen=True)
 class Diagnosed:
-    """Everything that was found. ``decoder`` and ``course`` are known for runs only."""
+    """Everything that was found. ``decoder`` and ``training`` are known for runs only."""
 
     title: str
     diagnosis: Diagnosis
     findings: tuple[Finding, ...]
     expected: Expected | None = None
     decoder: Decoder | None = None
-    course: Course | None = None
+    training: OverTraining | None = None
     distortion: float | None = None
     accuracy: tuple[TypeAccuracy, ...] = ()
 
     def summary(self) -> dict[str, Any]:
         """The numbers that belong to no single latent, by name; what is unknown is None."""
         one, decoder = self.diagnosis, self.decoder
-        traces, share = one.traces, None if self.course is None else self.course.regime
+        traces, share = one.traces, None if self.training is None else self.training.regime
         return {
             "rate": one.rate,
             "distortion": self.distortion,
@@ -60,7 +60,7 @@ class Diagnosed:
     def to_plain(self) -> dict[str, Any]:
         """As JSON takes it; infinity becomes text."""
         one = self.diagnosis
-        snapshots = None if self.course is None else self.course.correlations
+        snapshots = None if self.training is None else self.training.correlations
         return {
             "title": self.title,
             "n_examples": one.n_examples,
@@ -71,7 +71,7 @@ class Diagnosed:
             "summary": plain(self.summary()),
             "dependence": plain(one.dependence),
             "correlation": plain(one.correlations.correlation),
-            "snapshots": [] if self.course is None else list(self.course.snapshots),
+            "snapshots": [] if self.training is None else list(self.training.snapshots),
             "often_correlated": None if snapshots is None else plain(snapshots.often),
             "accuracy_by_type": plain(self.accuracy),
             "findings": plain(self.findings),
@@ -79,10 +79,10 @@ class Diagnosed:
 
     def page(self) -> str:
         """One self-contained page."""
-        from unweave.plots.diagnosis import diagnosis_page
+        from unweave.pages.diagnosis import diagnosis_page
 
         shown = {name.replace("_", " "): value for name, value in self.summary().items()}
-        return diagnosis_page(self.title, self.diagnosis, self.findings, shown, self.decoder, self.course)
+        return diagnosis_page(self.title, self.diagnosis, self.findings, shown, self.decoder, self.training)
 
 
 def diagnose_run(
@@ -101,19 +101,19 @@ def diagnose_run(
     """
     images = run.images(n, seed)
     code = run.encode(images, seed=seed)
-    found = diagnose(code.mean, code.variance, sampled=code.sampled, kl=code.kl, rule=rule, seed=seed)
+    found = diagnose_codes(code.mean, code.variance, sampled=code.sampled, kl=code.kl, rule=rule, seed=seed)
     used = torch.tensor([kind != "passive" for kind in found.types])
     decoder = look_at_decoder(run, images, code, used, n_jacobians=n_jacobians, seed=seed)
-    way = course(run, images, found.types, stochastic=found.stochastic)
+    training = over_training(run, images, found.types, stochastic=found.stochastic)
     expected = expected_of(run.experiment.world.card().space, n_factors)
     experiment = run.experiment
     return Diagnosed(
         f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}",
         found,
-        findings(found, expected, decoder, way),
+        findings(found, expected, decoder, training),
         expected,
         decoder,
-        way,
+        training,
         decoder.rate_distortion.distortion,
         _accuracy(run, found, run.rows(n, seed), seed) if accuracy else (),
     )
@@ -124,7 +124,7 @@ def diagnose_file(
 ) -> Diagnosed:
     """The same for an npz with ``mean`` and ``variance``, as far as codes alone can tell."""
     given = read_posteriors(path)
-    found = diagnose(
+    found = diagnose_codes(
         given.mean,
         given.variance,
         sampled=given.sampled,
@@ -141,7 +141,7 @@ def diagnose_file(
     return Diagnosed(given.name, found, findings(found, expected), expected, distortion=distortion)
 
 
-def _accuracy(run: Run, found: Diagnosis, rows: Int[Tensor, "sample"], seed: int) -> tuple[TypeAccuracy, ...]:
+def _accuracy(run: Run, found: Diagnosis, rows: Int[Tensor, " sample"], seed: int) -> tuple[TypeAccuracy, ...]:
     factors = known_factors(run.data, rows)
     if factors is None:
         raise ValueError(f"{run.path} learned from data without factors or labels: there is nothing to predict")

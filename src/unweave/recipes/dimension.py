@@ -14,8 +14,8 @@ from typing import Any
 from unweave.algorithms.fondue import CRITERIA, METHODS, Fondue
 from unweave.algorithms.search import Visit
 from unweave.data.world import Data
-from unweave.models.objectives import Terms
-from unweave.plots.dimension import ElbowTable, SearchTable, dimension_page
+from unweave.pages.dimension import dimension_page
+from unweave.plots.dimension import ElbowTable, SearchTable
 from unweave.recipes.dimension_search import (
     DimensionSearch,
     bounds,
@@ -42,8 +42,8 @@ from unweave.studies.one_by_one import OneByOne
 from unweave.studies.perform import held
 from unweave.studies.store import Store
 from unweave.training.experiment import Experiment
-from unweave.training.loop import Manner, Watcher
 from unweave.training.progress import progress
+from unweave.training.running import RunOptions, StepReport, Watcher
 
 Read = Callable[[int], Mapping[str, Any]]
 """What was read of the n-th model."""
@@ -103,7 +103,7 @@ def dimension(
     folder: Path | str | None = None,
     *,
     execute: Executor = OneByOne(),
-    how: Manner = Manner(),
+    how: RunOptions = RunOptions(),
     tell: Callable[[int, int], None] = lambda done, total: None,
 ) -> Dimension:
     """Search, training one model for every value that is tried; the same call again goes on, or returns at once.
@@ -191,12 +191,12 @@ def bars() -> Iterator[Watcher]:
         shown: list[Watcher] = []
         last = [0]
 
-        def watch(done: int, total: int, terms: Terms, recorded: bool) -> None:
-            if not shown or done < last[0]:
+        def watch(report: StepReport) -> None:
+            if not shown or report.done < last[0]:
                 stack.close()
                 shown.append(stack.enter_context(progress(f"model {len(shown) + 1}")))
-            last[0] = done
-            shown[-1](done, total, terms, recorded)
+            last[0] = report.done
+            shown[-1](report)
 
         yield watch
 

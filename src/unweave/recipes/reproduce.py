@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from unweave.config import unknown
-from unweave.recipes.reproduction import Outcome
+from unweave.pages.outcome import Outcome
+from unweave.pages.result_folder import comparison_row, write_result_page
 from unweave.recipes.reproductions import find_reproduction
-from unweave.recipes.write_report import comparison_row, write_report
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import SIZES, Study
@@ -54,7 +54,7 @@ def reproduce(
     outcome = chosen.judge(results, size)
     folder = Path(output) if output else Store(store).home / "reports" / f"{name}-{size}"
     meta = {"published in": chosen.source, "size": size} | _counts(results)
-    page = write_report(
+    page = write_result_page(
         folder,
         chosen.title,
         outcome,

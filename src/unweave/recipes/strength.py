@@ -1,6 +1,6 @@
 """The strength of an objective: the one number that published studies vary."""
 
-from unweave.models.objectives import Objective
+from unweave.models import Method
 
 STRENGTHS = {
     "beta_vae": "beta",
@@ -13,6 +13,6 @@ STRENGTHS = {
 """Of each objective the field that is its strength. A larger capacity is a *weaker* regulariser."""
 
 
-def strength_of(objective: Objective) -> float:
+def strength_of(objective: Method) -> float:
     """β, γ, λ_od or the capacity; an objective without such a number is refused by name."""
     return float(getattr(objective, STRENGTHS[objective.name]))

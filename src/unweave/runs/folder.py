@@ -1,37 +1,55 @@
 """A run's folder: files written aside and renamed, each with its checksum in ``SHA256SUMS`` (as sha256sum writes it).
 
 A file counts once its line stands in the list. A file without a line was interrupted: it is ignored and written again.
+
+Replacing a file takes four steps, each of them on the disk before the next: the new content stands aside; the list
+announces its checksum beside the old one; the new content takes the name; the list has the new checksum alone. A reader
+takes the content that matches either line. So a kill, a full disk or a pulled plug at any moment leaves a folder that
+opens as before or as after. A new file takes its name and is then listed; a removed one is taken off the list and then
+deleted.
 """
 
 import contextlib
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from unweave.data.files import digest, write_atomically, write_text
+from unweave.files import digest, write_atomically, write_text
+from unweave.runs.lock import long_lock, short_lock
+from unweave.runs.names import read_plain, refuse_links
+from unweave.runs.sums import SUMS, read_sums, salvaged_sums, write_sums
 
-SUMS = "SHA256SUMS"
+WEIGHTS, LEFT_WEIGHTS = "model.safetensors", "weights.json"
 
 
 class DamagedFile(ValueError):
     """A file whose bytes are not the ones that were written."""
 
 
-class RunFolder:
-    """Atomic, checked writing and reading below one folder."""
+def signature(folder: Path | str) -> str:
+    """What changes whenever a folder does: time, size and inode of its list; empty where there is none."""
+    try:
+        found = os.lstat(f"{folder}/{SUMS}")
+    except (OSError, ValueError):
+        return ""
+    # a list is replaced, never changed: its inode tells even where the clock does not
+    return f"{found.st_mtime_ns}-{found.st_size}-{found.st_ino}"
 
-    def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+
+class RunFolder:
+    """Atomic, checked writing and reading below one folder. Links in it are refused, unless ``follow_links``."""
+
+    def __init__(self, path: Path | str, *, follow_links: bool = False) -> None:
+        self.path, self.follow_links = Path(path), follow_links
 
     def sums(self) -> dict[str, str]:
         """File name to checksum, for every file that was written completely."""
-        try:
-            lines = (self.path / SUMS).read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
-            return {}
-        return {name: found for found, _, name in (line.partition("  ") for line in lines) if name}
+        sums, coming = self._lists()
+        # interrupted, or just now, between two checksums: the file itself says which holds
+        return sums | {name: found for name, found in coming.items() if self._is(name, found)}
 
     def has(self, name: str) -> bool:
         """Whether a file was written completely."""
@@ -40,54 +58,75 @@ class RunFolder:
     @property
     def trained(self) -> bool:
         """Whether the run came to its end; its weights may have been left behind (:meth:`leave_weights`)."""
-        return self.has("model.safetensors") or self.has("weights.json")
+        return self.has(WEIGHTS) or self.has(LEFT_WEIGHTS)
 
     def leave_weights(self) -> None:
         """Drop the weights of a finished run and keep their checksum: its measures can travel without them."""
-        file = self.path / "model.safetensors"
-        if self.has("model.safetensors"):
-            note = {"sha256": self.sums()["model.safetensors"], "bytes": file.stat().st_size}
-            self.write_json("weights.json", note)
-            self.remove("model.safetensors")
+        if self.has(WEIGHTS):
+            note = {"sha256": self.sums()[WEIGHTS], "bytes": (self.path / WEIGHTS).stat().st_size}
+            self.write_json(LEFT_WEIGHTS, note)
+            self.remove(WEIGHTS)
 
     def names(self, prefix: str = "") -> list[str]:
         """All complete files whose name begins with ``prefix``, sorted."""
         return sorted(name for name in self.sums() if name.startswith(prefix))
 
     def write(self, name: str, content: bytes | str) -> Path:
-        """Write one file; a kill at any moment leaves either the old state or the new one, never a torn file."""
+        """Write one file; whatever happens meanwhile, the folder holds the old content or the new one."""
         content = content.encode() if isinstance(content, str) else content
-        if name in self.sums():
-            self._list({name: None})
-        write_atomically(self.path / name, lambda aside: aside.write_bytes(content))
-        self._list({name: hashlib.sha256(content).hexdigest()})
-        return self.path / name
+        path, found = refuse_links(self.path, name), hashlib.sha256(content).hexdigest()
+        with short_lock(self.path):
+            sums = self.sums()
+
+            def announce() -> None:
+                if sums.get(name, found) != found:
+                    self._list(sums, {name: found})
+
+            write_atomically(path, lambda aside: aside.write_bytes(content), announce)
+            if self._lists() != (wanted := sums | {name: found}, {}):
+                self._list(wanted)
+        return path
 
     def write_json(self, name: str, value: Any) -> Path:
         """Write a value as readable JSON; a number that is not finite is refused."""
         return self.write(name, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
-    def adopt(self, name: str) -> None:
+    def list_file(self, name: str) -> None:
         """Enter a file that another tool wrote into the list."""
-        self._list({name: digest(self.path / name)})
+        with short_lock(self.path):
+            self._list(self.sums() | {name: digest(refuse_links(self.path, name))})
 
     def remove(self, *names: str) -> None:
         """Take files off the list, then delete them."""
         if not names:
             return
-        self._list(dict.fromkeys(names))
-        for name in names:
-            (self.path / name).unlink(missing_ok=True)
+        paths = [refuse_links(self.path, name) for name in names]
+        with short_lock(self.path):
+            self._list({name: found for name, found in self.sums().items() if name not in names})
+            for path in paths:
+                path.unlink(missing_ok=True)
+
+    def mend_list(self) -> None:
+        """Write a damaged list again, with the files that are certainly whole."""
+        with short_lock(self.path):
+            known = salvaged_sums(read_plain(self.path, SUMS))
+            self._list({name: found for name, found in known.items() if self._is(name, found)})
 
     def read(self, name: str) -> bytes:
         """The content of a file, after checking it."""
-        expected = self.sums().get(name)
-        if expected is None or not (self.path / name).exists():
+        content, lists = None, self._lists()
+        while True:
+            sums, coming = lists
+            with contextlib.suppress(FileNotFoundError):
+                content = self._content(name) if name in sums else None
+            if content is not None and hashlib.sha256(content).hexdigest() in (sums[name], coming.get(name)):
+                return content
+            # replaced between reading the list and the file
+            if lists == (lists := self._lists()):
+                break
+        if content is None:
             raise FileNotFoundError(f"{self.path / name} does not exist, or was never written completely")
-        content = (self.path / name).read_bytes()
-        if hashlib.sha256(content).hexdigest() != expected:
-            raise DamagedFile(f"{self.path / name} is damaged: its checksum differs from the one in {SUMS}")
-        return content
+        raise DamagedFile(f"{self.path / name} is damaged: its checksum differs from the one in {SUMS}")
 
     def read_json(self, name: str) -> Any:
         """A JSON file, after checking it."""
@@ -95,17 +134,33 @@ class RunFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold this folder for one process; a second one is told so at once. A kill releases it."""
-        import fcntl
-
-        self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise BlockingIOError(f"{self.path} is being written by another process; wait for it to end") from error
+        """Hold this folder for one process; a second one is told so at once. What kills left half written goes."""
+        with long_lock(self.path):
+            with short_lock(self.path):
+                for torn in self.torn_files():
+                    torn.unlink(missing_ok=True)
             yield
 
-    def _list(self, changes: dict[str, str | None]) -> None:
-        merged = {name: found for name, found in (self.sums() | changes).items() if found is not None}
-        write_text(self.path / SUMS, "".join(f"{found}  {name}\n" for name, found in sorted(merged.items())))
+    def torn_files(self) -> list[Path]:
+        """What kills left half written; certain only while nobody else writes."""
+        return [*self.path.glob(".*.part"), *self.path.glob("*/.*.part")]
+
+    def _lists(self) -> tuple[dict[str, str], dict[str, str]]:
+        try:
+            return read_sums(read_plain(self.path, SUMS, follow_links=self.follow_links))
+        except FileNotFoundError:
+            return {}, {}
+        except ValueError as error:
+            raise DamagedFile(f"{self.path / SUMS} is damaged: {error}") from error
+
+    def _is(self, name: str, expected: str) -> bool:
+        try:
+            return hashlib.sha256(self._content(name)).hexdigest() == expected
+        except (OSError, ValueError):
+            return False
+
+    def _content(self, name: str) -> bytes:
+        return read_plain(self.path, name, follow_links=self.follow_links)
+
+    def _list(self, sums: dict[str, str], coming: dict[str, str] | None = None) -> None:
+        write_text(self.path / SUMS, write_sums(sums, coming))

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from unweave.runs.failures import FAILURE, reason_of
 from unweave.studies.essence import asked_essence, essence
-from unweave.studies.failures import FAILURE, file_of, reason_of
+from unweave.studies.failures import file_of
 from unweave.studies.measures.measure import Measure
 from unweave.studies.results import Results
 from unweave.studies.study import Study

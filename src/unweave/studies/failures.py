@@ -3,13 +3,12 @@
 import errno
 import signal
 import traceback
-from typing import Any
 
+from unweave.runs.failures import FAILURE, LOG, OF_MEASURES
 from unweave.runs.folder import RunFolder
 from unweave.studies.measures.measure import Measure
 from unweave.training.experiment import Experiment, experiment_to
 
-FAILURE, LOG, OF_MEASURES = "failure.json", "log.txt", "failures/"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -47,13 +46,6 @@ def clear(folder: RunFolder) -> bool:
 def file_of(measure: Measure) -> str:
     """Where the failure of a measure is kept."""
     return OF_MEASURES + measure.file.removeprefix("measures/")
-
-
-def reason_of(failure: dict[str, Any]) -> str:
-    """One line for a failure, also for one that training has written."""
-    if "reason" in failure:
-        return str(failure["reason"])
-    return f"{failure.get('term')} became {failure.get('value')} at step {failure.get('step')}"
 
 
 def is_full(error: BaseException) -> bool:

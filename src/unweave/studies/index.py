@@ -13,13 +13,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unweave.data.files import write_atomically
-from unweave.studies.failures import is_full, reason_of
+from unweave.files import write_atomically, write_text
+from unweave.runs.folder import RunFolder, signature
+from unweave.runs.names import read_plain
+from unweave.runs.row import row_of
+from unweave.studies.failures import is_full
 
 if TYPE_CHECKING:
     import polars as pl
 
-SUMS, FILE = "SHA256SUMS", "index.parquet"
+FILE, SEAL, VERSION = "index.parquet", "index.sha256", 2
+"""The table, and the file that says which version wrote it and what its checksum is."""
+
 TEXTS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
@@ -27,26 +32,16 @@ def refresh(root: Path, home: Path, *, rebuild: bool = False) -> "pl.DataFrame":
     """The index brought up to date: one row a run, sorted by id, with its ``signature``."""
     import polars as pl
 
-    known, seen = (_empty() if rebuild else _read(home / FILE)), _scan(root)
+    known, seen = (_empty() if rebuild else read_index(home)), _scan(root)
     now = pl.DataFrame({"id": list(seen), "signature": list(seen.values())}, schema=_empty().schema)
     kept = known.join(now, on=["id", "signature"], how="semi")
     if kept.height == known.height == now.height:
         return known
     missing = now.join(kept.select("id"), on="id", how="anti")
-    rows = [_row(root / run_id, signature) for run_id, signature in missing.rows()]
+    rows = [_row(root / run_id, seen[run_id]) for run_id in missing["id"]]
     table = _joined(kept, [row for row in rows if row is not None], root)
-    _write(home / FILE, table)
+    _write(home, table)
     return table
-
-
-def flatten(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
-    """Nested dictionaries as ``outer.inner`` columns; lists stay lists."""
-    for key, inner in value.items():
-        name = f"{prefix}.{key}" if prefix else str(key)
-        if isinstance(inner, Mapping):
-            yield from flatten(inner, name)
-        else:
-            yield name, inner
 
 
 def _scan(root: Path) -> dict[str, str]:
@@ -57,68 +52,14 @@ def _scan(root: Path) -> dict[str, str]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     for name in names:
-        if name.startswith((".", "fleet-")):
-            continue
-        try:
-            look = os.stat(f"{root}/{name}/{SUMS}")
-        except OSError:
-            continue
-        # a list is replaced, never changed: its inode tells even where the clock does not
-        found[name] = f"{look.st_mtime_ns}-{look.st_size}-{look.st_ino}"
+        if not name.startswith((".", "fleet-")) and name.isprintable() and (now := signature(f"{root}/{name}")):
+            found[name] = now
     return found
 
 
-def _row(folder: Path, signature: str) -> dict[str, Any] | None:
-    try:
-        lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    sums = {name: found for found, _, name in (line.partition("  ") for line in lines) if name}
-    if "config.json" not in sums:
-        return None
-    failed = "failure.json" in sums
-    trained = _there(folder, sums, "model.safetensors") or "weights.json" in sums
-    state = "done" if trained else "failed" if failed else "unfinished"
-    row = {"id": folder.name, "signature": signature, "state": state, "failure": None}
-    try:
-        _fill(row, folder, sums)
-    except (OSError, ValueError) as error:
-        row |= {"state": "damaged", "failure": str(error)}
-    return row
-
-
-def _fill(row: dict[str, Any], folder: Path, sums: Mapping[str, str]) -> None:
-    def read(name: str) -> Any:
-        content = (folder / name).read_bytes()
-        if hashlib.sha256(content).hexdigest() != sums[name]:
-            raise ValueError(f"{folder / name} is damaged: its checksum differs from the one in {SUMS}")
-        return json.loads(content)
-
-    row |= dict(flatten(read("config.json")))
-    for name in sums:
-        stem = name.rpartition("/")[2].rpartition("-")[0]
-        if name.startswith("measures/"):
-            row |= dict(flatten(read(name), stem))
-        elif name.startswith("failures/"):
-            row[f"{stem}.failure"] = reason_of(read(name))
-    if "failure.json" in sums:
-        row["failure"] = reason_of(read("failure.json"))
-    if "cost.json" in sums:
-        row |= dict(flatten(read("cost.json"), "cost"))
-    if "scores.json" in sums:
-        row |= _scores(read("scores.json"))
-
-
-def _scores(plain: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        f"scores.{codes}.{metric}": number["value"]
-        for codes in ("mean", "sampled")
-        for metric, number in plain.get(codes, {}).get("scores", {}).items()
-    }
-
-
-def _there(folder: Path, sums: Mapping[str, str], name: str) -> bool:
-    return name in sums and os.path.exists(f"{folder}/{name}")
+def _row(folder: Path, now: str) -> dict[str, Any] | None:
+    found = row_of(RunFolder(folder))
+    return None if found is None else {"id": found["id"], "signature": now} | found
 
 
 def _empty() -> "pl.DataFrame":
@@ -127,15 +68,22 @@ def _empty() -> "pl.DataFrame":
     return pl.DataFrame({"id": [], "signature": []}, schema={"id": pl.String, "signature": pl.String})
 
 
-def _read(path: Path) -> "pl.DataFrame":
-    """The index as it was left; a missing or torn one is an empty one."""
+def read_index(home: Path) -> "pl.DataFrame":
+    """The index as it was left; one that is missing, torn, edited or of another version is an empty one."""
     import polars as pl
 
     try:
-        found = pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError):
+        content = read_plain(home, FILE)
+        if read_plain(home, SEAL).decode() != _seal(content):
+            return _empty()
+        found = pl.read_parquet(io.BytesIO(content))
+    except (OSError, ValueError, pl.exceptions.PolarsError):
         return _empty()
     return found if {"id", "signature", "state"} <= set(found.columns) else _empty()
+
+
+def _seal(content: bytes) -> str:
+    return f"{VERSION} {hashlib.sha256(content).hexdigest()}\n"
 
 
 def _joined(kept: "pl.DataFrame", rows: Sequence[Mapping[str, Any]], root: Path) -> "pl.DataFrame":
@@ -145,21 +93,22 @@ def _joined(kept: "pl.DataFrame", rows: Sequence[Mapping[str, Any]], root: Path)
         parts = [kept, frame(rows)] if kept.height else [frame(rows)]
         return pl.concat(parts, how="diagonal_relaxed").sort("id") if kept.height or rows else _empty()
     except pl.exceptions.PolarsError:  # columns that changed their kind: read all again
-        found = (_row(root / run_id, signature) for run_id, signature in _scan(root).items())
+        found = (_row(root / run_id, now) for run_id, now in _scan(root).items())
         return frame([row for row in found if row is not None]).sort("id")
 
 
-def _write(path: Path, table: "pl.DataFrame") -> None:
+def _write(home: Path, table: "pl.DataFrame") -> None:
     content = io.BytesIO()
     table.write_parquet(content)  # not to the disk: of a full one polars says that a file is out of specification
     try:
-        write_atomically(path, lambda aside: aside.write_bytes(content.getvalue()))
+        write_atomically(home / FILE, lambda aside: aside.write_bytes(content.getvalue()))
+        write_text(home / SEAL, _seal(content.getvalue()))
     except PermissionError:
         return  # a store that may only be read is read without an index
     except OSError as error:
         if not is_full(error):
             raise
-        path.unlink(missing_ok=True)  # so is one on a full disk; better none than an old one
+        (home / FILE).unlink(missing_ok=True)  # so is one on a full disk; better none than an old one
 
 
 def frame(rows: Sequence[Mapping[str, Any]]) -> "pl.DataFrame":

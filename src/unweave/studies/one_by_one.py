@@ -11,14 +11,15 @@ from unweave.studies.pack import Pack
 from unweave.studies.perform import held, perform, settled
 from unweave.studies.store import Store
 from unweave.training.experiment import Experiment
-from unweave.training.loop import Interrupted, Manner, train
+from unweave.training.loop import train
+from unweave.training.running import Interrupted, RunOptions
 
 
 @dataclass(frozen=True)
 class OneByOne(Executor):
     """For studies that ask for one model after the other. Its bits are those of ``unweave train``."""
 
-    def __call__(self, packs: Sequence[Pack], root: Path, how: Manner, ended: Ended) -> None:
+    def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
         for pack in packs:
             for experiment in pack.experiments:
                 if how.stop():
@@ -29,7 +30,7 @@ class OneByOne(Executor):
             ended(pack)
 
 
-def _train_alone(experiment: Experiment, store: Store, how: Manner) -> None:
+def _train_alone(experiment: Experiment, store: Store, how: RunOptions) -> None:
     """A run that another process holds is left to it: whoever measures waits for its end."""
     folder = store.folder(experiment.id)
     with Holder(store.home) as holder:

@@ -12,8 +12,8 @@ from unweave.config import find, from_plain, to_plain
 from unweave.models import VAE
 from unweave.studies.measures.measure import Measure
 from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
-from unweave.training.fleet_engine import side_by_side
-from unweave.training.fleet_members import structure
+from unweave.training.fleet.choice import side_by_side
+from unweave.training.fleet.members import structure
 
 MOST_ON_CPU, MOST_ON_GPU, MOST_MEASURED = 32, 512, 8
 """Models in a pack. On a GPU the worker trains as many of them at a time as its memory holds."""

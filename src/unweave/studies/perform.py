@@ -17,9 +17,9 @@ from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack
 from unweave.studies.store import Store
 from unweave.training.experiment import Experiment
-from unweave.training.fleet_engine import models_that_fit, side_by_side
-from unweave.training.fleet_run import train_fleet
+from unweave.training.fleet.choice import models_that_fit, side_by_side
 from unweave.training.loop import Interrupted, Manner, train
+from unweave.training.many import train_many
 
 WAIT = 0.5
 """Seconds until a run that another process holds is asked for again."""
@@ -148,7 +148,7 @@ def _sail(experiments: Sequence[Experiment], store: Store, how: Manner) -> None:
         return
     on_gpu = first.plan.device.startswith("cuda")
     size = models_that_fit(first, data.shape) if on_gpu else None
-    train_fleet(experiments, store.root, data=data, how=how, size=size)
+    train_many(experiments, store.root, data=data, how=how, size=size)
 
 
 def missing_measures(folder: RunFolder, measures: Sequence[Measure]) -> list[Measure]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 
 from unweave.config import fingerprint
-from unweave.models import VAE
+from unweave.models.objectives import MODEL
 from unweave.training.experiment import Experiment, Plan
 
 
@@ -62,9 +62,8 @@ def _try(experiment: Experiment, needs_data: bool, tried: set[str]) -> None:
     if needs_data and not card.on_disk:
         raise FileNotFoundError(f"{experiment.world.name} is not on this machine. {card.how_to_get}")
     with torch.device("meta"), torch.no_grad():
-        model = VAE(experiment.architecture(card.shape), experiment.init, experiment.seed)
-        model(torch.zeros(2, *card.shape), torch.zeros(2, experiment.latents))
-        experiment.objective.discriminator(experiment.latents)
+        networks = experiment.objective.networks(experiment.architecture(card.shape))
+        networks[MODEL](torch.zeros(2, *card.shape), torch.zeros(2, experiment.latents))
     tried.add(key)
 
 

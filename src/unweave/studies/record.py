@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.config import unknown
-from unweave.data.files import write_text
+from unweave.files import write_text
 from unweave.studies.claims import born
 
 

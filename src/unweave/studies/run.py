@@ -1,19 +1,19 @@
 """Run a study to its end: plan, perform what is missing, ask for follow-ups, until nothing is asked for."""
 
-import json
+import contextlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unweave.runs.folder import DamagedFile, RunFolder
-from unweave.studies.examine import Memory, repair
+from unweave.runs.fleets import fleets_in, members_of
 from unweave.studies.execute import Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.pack import Pack, measuring, pack
 from unweave.studies.perform import settled
 from unweave.studies.plan import plan
 from unweave.studies.record import Progress, record_of, write_record
+from unweave.studies.repair import CheckedFolders, repair
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import Study
@@ -36,6 +36,13 @@ def run_study(
     """Bring every run of a study to its end and return what was found. The same call twice trains nothing twice.
 
     ``execute`` says where, ``how`` when to save and to stop; ``options`` are kept for ``unweave study resume``.
+
+    >>> import unweave as uw
+    >>> from unweave.data.micro import Micro
+    >>> small = {"network": uw.MLP((16,), (16,)), "latents": 3, "steps": 5, "plan": uw.Plan("cpu", 1)}
+    >>> study = uw.Study("two-seeds", tuple(uw.Experiment(Micro(), seed=seed, **small) for seed in range(2)))
+    >>> uw.run_study(study, "runs").table["seed"].to_list()
+    [0, 1]
     """
     store = Store(root).prepare()
     asked = plan(study.experiments, needs_data=not execute.elsewhere)
@@ -61,7 +68,7 @@ def repair_all(store: Store, asked: Mapping[str, Experiment]) -> list[str]:
     running = store.running()
     folders = [store.folder(run_id) for run_id in asked if run_id not in running]
     said = []
-    for run_id, problems in Memory(store.home).problems(folders).items():
+    for run_id, problems in CheckedFolders(store.home).problems(folders).items():
         repair(store.folder(run_id), asked[run_id], problems)
         words = ", ".join(f"{name} ({problem})" for name, problem in sorted(problems.items()))
         said.append(f"{run_id} was damaged: {words}; what is missing is done again")
@@ -101,9 +108,7 @@ def _round(
 def _begun(store: Store) -> list[list[str]]:
     """The ids of the members of every fleet that was interrupted."""
     found = []
-    for path in sorted(store.root.glob("fleet-*")):
-        try:
-            found.append([Path(name).name for name in RunFolder(path).read_json("fleet.json")])
-        except (OSError, DamagedFile, json.JSONDecodeError):
-            continue
+    for home in fleets_in(store.root):
+        with contextlib.suppress(OSError, ValueError):
+            found.append([path.name for path in members_of(home)])
     return found

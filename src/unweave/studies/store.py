@@ -5,16 +5,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unweave.data.files import write_text
+from unweave.files import write_text
 from unweave.runs.folder import RunFolder
 from unweave.studies.claims import Witness
-from unweave.studies.index import FILE, flatten, refresh
+from unweave.studies.index import FILE, refresh
 from unweave.training.run import Run
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["VERSION", "Store", "flatten"]
 
 VERSION = 1
 """Of the store's own files below ``.unweave``."""

@@ -1,11 +1,14 @@
 """Clear away what kills have left: dead claims, torn files, checkpoints of finished runs, orphaned fleets, old logs."""
 
-import json
+import contextlib
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from unweave.runs.folder import DamagedFile, RunFolder
+from unweave.runs.fleets import fleets_in, members_of
+from unweave.runs.folder import RunFolder
+from unweave.runs.lock import holders, long_lock
+from unweave.runs.state import state_of
 from unweave.studies.claims import Witness
 from unweave.studies.store import Store
 
@@ -38,27 +41,27 @@ def sweep(store: Store, *, dry_run: bool = False) -> Swept:
 def _left_over(folder: RunFolder) -> list[Path]:
     """Torn files and checkpoints of a finished run; nothing while another command writes into the folder."""
     try:
-        with folder.locked():
-            found = list(folder.path.glob("**/.*.part"))
+        with long_lock(folder.path):
+            found = folder.torn_files()
     except OSError:
         return []
-    if folder.has("model.safetensors"):
-        found += [folder.path / name for name in folder.names("checkpoints/")]
+    with contextlib.suppress(ValueError):  # a damaged folder is left as it is
+        if folder.has("model.safetensors"):
+            found += [folder.path / name for name in folder.names("checkpoints/")]
     return found
 
 
 def _orphans(store: Store, running: dict[str, dict[str, object]]) -> list[Path]:
     """Fleets whose members have all ended, or whose list of members cannot be read."""
-    found = []
-    for path in sorted(store.root.glob("fleet-*")):
+    found, locks = [], holders()
+    for home in fleets_in(store.root):
         try:
-            members = [Path(name).name for name in RunFolder(path).read_json("fleet.json")]
-        except (OSError, DamagedFile, json.JSONDecodeError):
+            members = members_of(home)
+        except (OSError, ValueError):
             members = []
-        folders = [store.folder(run_id) for run_id in members]
-        ended = all(folder.has("model.safetensors") or folder.has("failure.json") for folder in folders)
-        if ended and not set(members) & set(running):
-            found.append(path)
+        ended = all(state_of(RunFolder(path), locks=locks, homes={}).word in ("done", "failed") for path in members)
+        if ended and not {path.name for path in members} & set(running):
+            found.append(home.path)
     return found
 
 

@@ -1,63 +1,77 @@
-"""Checkpoints: everything a learner is, in one checked file, so that resuming is exact to the last bit."""
+"""Checkpoints: everything that trains, in one checked file, so that resuming is exact to the last bit."""
 
 import json
-from dataclasses import dataclass
+import sys
+import time
+from typing import Any
 
+import safetensors
 import safetensors.torch
-import torch
 
 from unweave.models.optimisers import Tensors
 from unweave.runs.folder import DamagedFile, RunFolder
-from unweave.shapes import Tensor
-from unweave.training.history import History, restored
-from unweave.training.step import Learner
+from unweave.training.engine import Engine
+from unweave.training.history import History, Recording
 
 KEPT = 2
 """Checkpoints that stay on disk: the newest, and one to fall back on."""
 
-
-@dataclass(frozen=True)
-class Resumed:
-    """Where a run goes on."""
-
-    step: int
-    history: History
-    note: str = ""
+SAVING_SHARE = 0.05
+"""Saving a large fleet takes seconds; it may take this share of the time, however often one asks for it."""
 
 
-def save_checkpoint(folder: RunFolder, learner: Learner, history: History, step: int) -> None:
-    """Write the state before update ``step``; older checkpoints go once the new one is safe."""
-    metadata = {"unweave": json.dumps({"step": step, "columns": history.columns})}
-    content = to_bytes(learner_tensors(learner) | history.tensors(), metadata)
-    folder.write(f"checkpoints/step-{step:09d}.safetensors", content)
-    folder.remove(*folder.names("checkpoints/")[:-KEPT])
+class Checkpoints:
+    """The checkpoints of one engine in its folder, and when the next one is due."""
+
+    def __init__(self, folder: RunFolder, every: float) -> None:
+        self.folder, self.every, self.saved = folder, every, time.monotonic()
+
+    def due(self) -> bool:
+        """Whether it is time to save again."""
+        return time.monotonic() - self.saved >= self.every
+
+    def save(self, engine: Engine, recording: Recording, step: int) -> None:
+        """Write the state before update ``step``; older checkpoints go once the new one is safe."""
+        begin = time.monotonic()
+        places = [engine.group_of(member) for member in range(len(engine.experiments))]
+        metadata = {"unweave": json.dumps({"step": step, "columns": recording.columns, "places": places})}
+        content = to_bytes(engine.tensors() | recording.tensors(), metadata)
+        self.folder.write(f"checkpoints/step-{step:09d}.safetensors", content)
+        self.folder.remove(*self.folder.names("checkpoints/")[:-KEPT])
+        self.saved = time.monotonic()
+        self.every = max(self.every, (self.saved - begin) / SAVING_SHARE)
+
+    def load(self, engine: Engine, recording: Recording) -> int:
+        """Bring everything to the newest whole checkpoint and return the step to go on with.
+
+        A damaged checkpoint is passed over, and said so.
+        """
+        for name in reversed(self.folder.names("checkpoints/")):
+            try:
+                tensors, metadata = from_bytes(self.folder.read(name))
+            except (DamagedFile, FileNotFoundError) as error:
+                print(f"{error}; going on from the one before", file=sys.stderr, flush=True)
+                continue
+            kept = _translated(tensors, metadata)
+            engine.restore(tensors)
+            recording.restore(tensors, kept["columns"])
+            return int(kept["step"])
+        return 0
 
 
-def load_checkpoint(folder: RunFolder, learner: Learner) -> Resumed | None:
-    """Bring a learner to the newest whole checkpoint; a damaged one is passed over, and said so."""
-    note = ""
+def history_so_far(folder: RunFolder, member: int = 0) -> tuple[int, History]:
+    """The step of the newest whole checkpoint, and the history of a member up to there."""
     for name in reversed(folder.names("checkpoints/")):
         try:
-            tensors, metadata = from_bytes(folder.read(name))
-        except (DamagedFile, FileNotFoundError) as error:
-            note = f"{error}; going on from the one before"
-            continue
-        _fill(learner_tensors(learner), tensors)
-        kept = json.loads(metadata["unweave"])
-        history = restored(kept["columns"], tensors["history.steps"], tensors["history.values"])
-        return Resumed(kept["step"], history, note)
-    return Resumed(0, History(), note) if note else None
-
-
-def learner_tensors(learner: Learner) -> Tensors:
-    """Every tensor of a learner by name; writing into them changes the learner."""
-    parts = {
-        "model": learner.model.state_dict(),
-        "optimiser": learner.optimiser_state,
-        "discriminator": learner.discriminator.state_dict() if learner.discriminator is not None else {},
-        "discriminator_optimiser": learner.discriminator_state,
-    }
-    return {f"{part}/{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
+            with safetensors.safe_open(str(folder.path / name), "pt") as file:
+                tensors = {held: file.get_tensor(held) for held in file.keys() if "history" in held}  # noqa: SIM118
+                kept = _translated(tensors, file.metadata())
+        except (OSError, KeyError, ValueError, safetensors.SafetensorError):
+            continue  # damaged, or just now replaced by a newer one
+        recording = Recording()
+        recording.restore(tensors, kept["columns"])
+        return int(kept["step"]), recording.of(*kept["places"][member])
+    return 0, History()
 
 
 def to_bytes(tensors: Tensors, metadata: dict[str, str] | None = None) -> bytes:
@@ -71,7 +85,18 @@ def from_bytes(content: bytes) -> tuple[Tensors, dict[str, str]]:
     return safetensors.torch.load(content), header.get("__metadata__", {})
 
 
-@torch.no_grad()
-def _fill(targets: dict[str, Tensor], sources: dict[str, Tensor]) -> None:
-    for name, target in targets.items():
-        target.copy_(sources[name])
+def _translated(tensors: Tensors, metadata: dict[str, str]) -> dict[str, Any]:
+    """Step, columns and places of a checkpoint; what version 0.1.0 named otherwise gets its present name."""
+    for name in [name for name in tensors if name.startswith("group") and "/optimiser/" in name]:
+        tensors[name.replace("/optimiser/", "/discriminator_optimiser/")] = tensors.pop(name)
+    if "history.values" in tensors:
+        tensors["group0/history"] = tensors.pop("history.values")[:, None]
+    kept = json.loads(metadata["unweave"]) if "unweave" in metadata else dict(metadata)
+    columns = json.loads(kept["columns"]) if isinstance(kept["columns"], str) else kept["columns"]
+    alone = not columns or isinstance(columns[0], str)
+    places = [[0, 0]] if alone else [[g, p] for g in range(len(columns)) for p in range(_size(tensors, g))]
+    return {"places": places} | kept | {"columns": [columns] if alone else columns}
+
+
+def _size(tensors: Tensors, group: int) -> int:
+    return tensors[f"group{group}/history"].shape[1] if f"group{group}/history" in tensors else 0

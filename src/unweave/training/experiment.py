@@ -16,8 +16,8 @@ from unweave.models import (
     OPTIMISERS,
     Architecture,
     Likelihood,
+    Method,
     Network,
-    Objective,
     Optimiser,
 )
 from unweave.models.initialise import Scheme
@@ -28,7 +28,7 @@ from unweave.models.optimisers import Adam
 
 TABLES: Tables = {
     World: WORLDS,
-    Objective: OBJECTIVES,
+    Method: OBJECTIVES,
     Network: NETWORKS,
     Likelihood: LIKELIHOODS,
     Optimiser: OPTIMISERS,
@@ -75,7 +75,7 @@ class Experiment:
     """One model to train. The defaults are those of the published study, but for its 300,000 steps."""
 
     world: World = field(metadata={"help": "what to learn from; `unweave worlds` lists them"})
-    objective: Objective = field(default=BetaVAE(), metadata={"help": "what to minimise"})
+    objective: Method = field(default=BetaVAE(), metadata={"help": "what to minimise"})
     network: Network = field(default=Conv(), metadata={"help": "encoder and decoder"})
     likelihood: Likelihood = field(default=Bernoulli(), metadata={"help": "how reconstructions are scored"})
     optimiser: Optimiser = field(default=Adam(), metadata={"help": "how weights are updated"})

@@ -18,7 +18,13 @@ TABLES: Tables = {Network: NETWORKS, Posterior: POSTERIORS, Likelihood: LIKELIHO
 
 
 def export(run: Run, target: Path | str) -> Path:
-    """Write a finished run as a model that :func:`from_pretrained` reads, with its card."""
+    """Write a finished run as a model that :func:`from_pretrained` reads, with its card; its folder is returned.
+
+    >>> import unweave as uw
+    >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
+    >>> sorted(path.name for path in uw.export(run, "model").iterdir())
+    ['README.md', 'SHA256SUMS', 'config.json', 'model.safetensors']
+    """
     folder = RunFolder(target)
     if folder.path.exists() and any(folder.path.iterdir()) and not folder.has("config.json"):
         raise ValueError(f"{folder.path} is not empty and was not written by an export; choose another folder")
@@ -35,8 +41,15 @@ def export(run: Run, target: Path | str) -> Path:
 
 
 def from_pretrained(source: Path | str) -> VAE:
-    """A model from an exported folder, or from the Hugging Face hub by its name ``owner/model``."""
-    folder = RunFolder(_local(source))
+    """A model from an exported folder, or from the Hugging Face hub by its name ``owner/model``.
+
+    >>> import unweave as uw
+    >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
+    >>> model = uw.from_pretrained(uw.export(run, "model"))
+    >>> model.encode(run.images(5)).mean.shape
+    torch.Size([5, 3])
+    """
+    folder = RunFolder(_local(source), follow_links=True)  # the hub keeps its files behind links
     if not folder.has("config.json") and not (folder.path / "config.json").exists():
         raise FileNotFoundError(f"{folder.path} holds no exported model: it has no config.json")
     config = json.loads(_content(folder, "config.json"))

@@ -6,50 +6,87 @@ from dataclasses import dataclass, field
 
 import torch
 
+from unweave.models.optimisers import Tensors
 from unweave.runs.folder import RunFolder
-from unweave.shapes import Float, Int, Tensor
-from unweave.training.step import LATENT_STATISTICS
+from unweave.shapes import Float, Tensor
+from unweave.training.engine import LATENT_STATISTICS, Rows
+
+PENDING = 256
+"""Rows that stay on the device before they are fetched together."""
 
 
 @dataclass
 class History:
-    """Rows kept on the training device until they are written."""
+    """The table of one run: its columns, the step of each row, and the rows."""
 
     columns: list[str] = field(default_factory=list)
     steps: list[int] = field(default_factory=list)
-    rows: list[Float[Tensor, "column"]] = field(default_factory=list)
-
-    def add(self, step: int, columns: list[str], row: Float[Tensor, "column"]) -> None:
-        """Append one row."""
-        self.columns = columns
-        self.steps.append(step)
-        self.rows.append(row)
+    rows: Float[Tensor, "row column"] = field(default_factory=lambda: torch.zeros(0, 0))
 
     def values(self) -> Float[Tensor, "row column"]:
-        """All rows as one tensor on the CPU."""
-        return torch.stack(self.rows).cpu() if self.rows else torch.zeros(0, len(self.columns))
+        """All rows as one tensor."""
+        return self.rows
 
-    def column(self, name: str) -> Float[Tensor, "row"]:
+    def column(self, name: str) -> Float[Tensor, " row"]:
         """One quantity over time."""
         if name not in self.columns:
             raise KeyError(f"the history has no column {name!r}; it has {', '.join(self.columns)}")
-        return self.values()[:, self.columns.index(name)]
+        return self.rows[:, self.columns.index(name)]
 
     def latent(self, statistic: str) -> Float[Tensor, "row latent"]:
         """One statistic of every latent over time: one of LATENT_STATISTICS."""
         chosen = [i for i, name in enumerate(self.columns) if name.rpartition("_")[0] == statistic]
         if statistic not in LATENT_STATISTICS or not chosen:
             raise KeyError(f"no latent statistic {statistic!r}; there are {', '.join(LATENT_STATISTICS)}")
-        return self.values()[:, chosen]
-
-    def tensors(self) -> dict[str, Tensor]:
-        """The history as tensors, for a checkpoint."""
-        return {"history.steps": torch.tensor(self.steps, dtype=torch.int64), "history.values": self.values()}
+        return self.rows[:, chosen]
 
 
-def restored(columns: list[str], steps: Int[Tensor, "row"], values: Float[Tensor, "row column"]) -> History:
-    """The inverse of :meth:`History.tensors`."""
-    return History(columns, steps.tolist(), list(values.unbind(0)))
+class Recording:
+    """The rows of all models that train together, by groups: [row, model, column], fetched from the device rarely."""
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+        self.columns: list[list[str]] = []
+        self.pending: list[list[Float[Tensor, "model column"]]] = []
+        self.fetched: list[list[Float[Tensor, "row model column"]]] = []
+
+    def add(self, step: int, groups: list[Rows]) -> None:
+        """Keep what every group recorded in a step."""
+        if not self.steps:
+            self.pending, self.fetched = [[] for _ in groups], [[] for _ in groups]
+        self.steps.append(step)
+        self.columns = [rows.columns for rows in groups]
+        for pending, rows in zip(self.pending, groups):
+            pending.append(rows.values)
+        if len(self.pending[0]) >= PENDING:
+            self._fetch()
+
+    def of(self, group: int, place: int, before: int | None = None) -> History:
+        """The history of one model; with ``before``, of the steps before that one."""
+        kept = [row for row, step in enumerate(self.steps) if before is None or step < before]
+        if not kept:
+            return History(self.columns[group] if self.columns else [])
+        self._fetch()
+        rows = torch.cat(self.fetched[group])[kept, place]
+        return History(self.columns[group], [self.steps[row] for row in kept], rows)
+
+    def tensors(self) -> Tensors:
+        """Everything as tensors, for a checkpoint."""
+        self._fetch()
+        rows = {_name(group): torch.cat(fetched) for group, fetched in enumerate(self.fetched) if fetched}
+        return rows | {"history.steps": torch.tensor(self.steps, dtype=torch.int64)}
+
+    def restore(self, tensors: Tensors, columns: list[list[str]]) -> None:
+        """The inverse of :meth:`tensors`."""
+        self.steps, self.columns = tensors["history.steps"].tolist(), columns
+        self.pending = [[] for _ in columns]
+        self.fetched = [[tensors[_name(group)]] if self.steps else [] for group in range(len(columns))]
+
+    def _fetch(self) -> None:
+        for rows, fetched in zip(self.pending, self.fetched):
+            if rows:
+                fetched.append(torch.stack(rows).cpu())
+                rows.clear()
 
 
 def write_history(folder: RunFolder, history: History) -> None:
@@ -76,7 +113,11 @@ def read_history(folder: RunFolder) -> History:
         lines = list(csv.reader(io.StringIO(folder.read("history.csv").decode())))
         names, rows = lines[0], [tuple(map(float, line)) for line in lines[1:]]
     values = torch.tensor([row[1:] for row in rows], dtype=torch.float32).reshape(len(rows), len(names) - 1)
-    return History(list(names[1:]), [int(row[0]) for row in rows], list(values.unbind(0)))
+    return History(list(names[1:]), [int(row[0]) for row in rows], values)
+
+
+def _name(group: int) -> str:
+    return f"group{group}/history"
 
 
 def _as_csv(table: dict[str, list[float]]) -> str:

@@ -1,31 +1,80 @@
-"""Progress of a training run: a bar with rate and remaining time where there is a terminal, plain lines elsewhere."""
+"""Progress of training, of one model or of many: a bar where there is a terminal, plain lines elsewhere."""
 
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from unweave.models.objectives import Terms
-from unweave.training.loop import Watcher
+from unweave.training.running import StepReport, Watcher
 
-PLAIN_EVERY = 10.0
+DAY = 86400.0
+REDRAWN_EVERY, REPEATED_EVERY = 0.2, 10.0
 
 
 @contextlib.contextmanager
-def progress(title: str) -> Iterator[Watcher]:
+def progress(title: str, stream: Any = None) -> Iterator[Watcher]:
     """A watcher that shows how far training is, on standard error."""
+    out = stream or sys.stderr
     try:
         from rich.console import Console
     except ImportError:
-        yield _plain(title)
+        yield _Shown(REPEATED_EVERY, lambda report, rate: _say(out, title, report, rate)).watch
         return
-    console = Console(stderr=True)
+    console = Console(file=out)
     if not (console.is_terminal or console.is_jupyter):
-        yield _plain(title)
+        yield _Shown(REPEATED_EVERY, lambda report, rate: _say(out, title, report, rate)).watch
         return
     with _bar(console) as bar:
-        yield _rich(bar, title)
+        task = bar.add_task(title, total=None, text="")
+        yield _Shown(REDRAWN_EVERY, lambda report, rate: _move(bar, task, report, rate)).watch
+
+
+def words(report: StepReport, rate: float) -> str:
+    """How fast, and how good: steps a second of one model; of many, models a day as well."""
+    loss, models = report.mean_loss()
+    if models == 1:
+        return f"{rate:.1f} steps/s, loss {loss:.2f}"
+    a_day = models * rate * DAY / report.total
+    return f"{models} models, {models * rate:,.0f} model-steps/s, {a_day:,.1f} models a day, mean loss {loss:.2f}"
+
+
+def duration(seconds: float) -> str:
+    """A time for a person: seconds, minutes or hours."""
+    if seconds == float("inf"):
+        return "?"
+    hours, minutes = divmod(int(seconds) // 60, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min" if minutes else f"{int(seconds)} s"
+
+
+class _Shown:
+    """Shows now and then, and at the end, with the rate since the first step seen."""
+
+    def __init__(self, every: float, show: Callable[[StepReport, float], None]) -> None:
+        self.every, self.show = every, show
+        self.begin = self.last = 0.0
+        self.first, self.total = -1, 0
+
+    def watch(self, report: StepReport) -> None:
+        now = time.monotonic()
+        if self.first < 0 or report.done < self.first or report.total != self.total:  # the first, or another fleet's
+            self.begin, self.first, self.total, self.last = now, report.done, report.total, now
+            if report.done < report.total:
+                return
+        if now - self.last >= self.every or report.done == report.total:
+            self.last = now
+            # a resumed run does not count what was done before
+            self.show(report, (report.done - self.first) / max(now - self.begin, 1e-9))
+
+
+def _say(out: Any, title: str, report: StepReport, rate: float) -> None:
+    left = (report.total - report.done) / rate if rate > 0 else float("inf") if report.done < report.total else 0.0
+    line = f"{title}: step {report.done:,} of {report.total:,}, {words(report, rate)}, {duration(left)} left"
+    print(line, file=out, flush=True)
+
+
+def _move(bar: Any, task: Any, report: StepReport, rate: float) -> None:
+    bar.update(task, completed=report.done, total=report.total, text=words(report, rate))
 
 
 def _bar(console: Any) -> Any:
@@ -42,54 +91,9 @@ def _bar(console: Any) -> Any:
         TextColumn("[bold]{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[loss]}"),
+        TextColumn("{task.fields[text]}"),
         console=console,
     )
-
-
-def _rich(bar: Any, title: str) -> Watcher:
-    task = bar.add_task(title, total=None, rate="", loss="")
-    clock = _Clock()
-
-    def watch(done: int, total: int, terms: Terms, recorded: bool) -> None:
-        if clock.due(0.2) or done == total:
-            rate = f"{clock.rate(done):.1f} steps/s"
-            bar.update(task, completed=done, total=total, rate=rate, loss=f"loss {terms['loss'].item():.2f}")
-
-    return watch
-
-
-def _plain(title: str) -> Watcher:
-    clock = _Clock()
-
-    def watch(done: int, total: int, terms: Terms, recorded: bool) -> None:
-        rate = clock.rate(done)
-        if clock.due(PLAIN_EVERY) or done == total:
-            left = (total - done) / rate if rate else 0.0
-            loss = terms["loss"].item()
-            line = f"{title}: step {done} of {total}, {rate:.1f} steps/s, {left:.0f} s left, loss {loss:.2f}"
-            print(line, file=sys.stderr, flush=True)
-
-    return watch
-
-
-class _Clock:
-    def __init__(self) -> None:
-        self.begin = self.shown = time.monotonic()
-        self.first: int | None = None
-
-    def rate(self, done: int) -> float:
-        """Steps a second since the first one seen, so that a resumed run does not count what was done before."""
-        if self.first is None:
-            self.first, self.begin = done, time.monotonic()
-        return (done - self.first) / max(time.monotonic() - self.begin, 1e-9)
-
-    def due(self, every: float) -> bool:
-        if time.monotonic() - self.shown < every:
-            return False
-        self.shown = time.monotonic()
-        return True

@@ -10,6 +10,7 @@ from unweave.data.world import Data
 from unweave.models import VAE
 from unweave.models.posteriors import Code
 from unweave.runs.folder import RunFolder
+from unweave.runs.state import state_of, steps
 from unweave.shapes import Float, Int, Tensor
 from unweave.training.batches import training_rows
 from unweave.training.checkpoint import from_bytes
@@ -34,10 +35,8 @@ class Run:
 
     @property
     def state(self) -> str:
-        """``done``, ``failed`` (see failure.json) or ``unfinished``."""
-        if self.files.trained:
-            return "done"
-        return "failed" if self.files.has("failure.json") else "unfinished"
+        """``done``, ``failed`` (see failure.json), ``running``, ``unfinished`` or ``damaged``."""
+        return state_of(self.files).column
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -65,7 +64,7 @@ class Run:
     @property
     def snapshots(self) -> dict[int, str]:
         """Step to file name, for the weights kept during training."""
-        return {int(name.split("-")[1].split(".")[0]): name for name in self.files.names("snapshots/")}
+        return steps(self.files, "snapshots/")
 
     def load_weights(self, name: str) -> VAE:
         """The model with the weights of one file of this folder: a snapshot, for example."""
@@ -75,7 +74,7 @@ class Run:
         model.load_state_dict(tensors)
         return model.to(self.device, memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 
-    def rows(self, n: int, seed: int = 0) -> Int[Tensor, "sample"]:
+    def rows(self, n: int, seed: int = 0) -> Int[Tensor, " sample"]:
         """Rows of the data, drawn without repetition; held-out ones where the run kept some."""
         trained = training_rows(self.experiment, len(self.data))
         pool = torch.arange(len(self.data))
@@ -128,5 +127,9 @@ class Run:
         return self.decode(codes.flatten(0, 1)).unflatten(0, (len(chosen), n))
 
     def _require_done(self) -> None:
-        if self.state != "done":
-            raise ValueError(f"{self.path} is {self.state}; finish it with: unweave resume {self.path}")
+        state = state_of(self.files)
+        if state.word == "damaged":
+            raise ValueError(f"{self.path} is {state}")
+        if state.word != "done":
+            advice = "wait for its end" if state.word == "training" else f"finish it with: unweave resume {self.path}"
+            raise ValueError(f"{self.path} is {state.column}; {advice}")

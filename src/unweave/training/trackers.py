@@ -1,18 +1,43 @@
-"""TensorBoard, MLflow and Weights & Biases, for those who watch their runs there. Imported only when asked for."""
+"""TensorBoard, MLflow and Weights & Biases, for those who watch their runs there. Imported only when asked for.
+
+Every model is a run of its own there, with its own terms, however many train together.
+"""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unweave.models.objectives import Terms
+from unweave.training.engine import Engine
 from unweave.training.experiment import Experiment, experiment_to
-from unweave.training.loop import Watcher
+from unweave.training.running import StepReport, Watcher
+
+Tell = Callable[[int, Mapping[str, float]], None]
+"""Takes a step and its terms."""
 
 
 @contextlib.contextmanager
-def tensorboard(folder: Path, experiment: Experiment | None = None) -> Iterator[Watcher]:
-    """A watcher that writes every term as a TensorBoard scalar below ``folder/tensorboard``."""
+def tracked(names: Sequence[str], engine: Engine, folders: Sequence[Path]) -> Iterator[Watcher]:
+    """A watcher that passes on what the history keeps, to every tracker asked for, as every member's own run."""
+    with contextlib.ExitStack() as opened:
+        members = [
+            [opened.enter_context(TRACKERS[name](folder, experiment)) for name in names]
+            for folder, experiment in zip(folders, engine.experiments)
+        ]
+
+        def watch(report: StepReport) -> None:
+            if names and report.recorded:
+                well = [tells for member, tells in enumerate(members) if engine.failure(member) is None]
+                for tells, terms in zip(well, report.terms()):
+                    for tell in tells:
+                        tell(report.done - 1, terms)
+
+        yield watch
+
+
+@contextlib.contextmanager
+def tensorboard(folder: Path, experiment: Experiment) -> Iterator[Tell]:
+    """Every term as a TensorBoard scalar below ``folder/tensorboard``."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -25,27 +50,29 @@ def tensorboard(folder: Path, experiment: Experiment | None = None) -> Iterator[
             writer.add_scalar(name, value, step)
 
     try:
-        yield _watcher(tell)
+        yield tell
     finally:
         writer.close()
 
 
 @contextlib.contextmanager
-def mlflow(folder: Path, experiment: Experiment | None = None) -> Iterator[Watcher]:
-    """A watcher that logs every term as an MLflow metric, to the tracking server that MLflow itself is set to."""
+def mlflow(folder: Path, experiment: Experiment) -> Iterator[Tell]:
+    """Every term as an MLflow metric, on the tracking server that MLflow itself is set to."""
     try:
         import mlflow as tracker
     except ImportError as error:
         raise ImportError("MLflow is not installed; run: pip install 'unweave[mlflow]'") from error
 
-    with tracker.start_run(run_name=folder.name):
-        tracker.log_params(_flat(experiment))
-        yield _watcher(lambda step, values: tracker.log_metrics(dict(values), step=step))
+    # opened and left: only one run can be the active one, and several models may train together
+    run = tracker.start_run(run_name=folder.name).info.run_id
+    tracker.log_params(_flat(experiment))
+    tracker.end_run()
+    yield lambda step, values: tracker.log_metrics(dict(values), step=step, run_id=run)
 
 
 @contextlib.contextmanager
-def wandb(folder: Path, experiment: Experiment | None = None) -> Iterator[Watcher]:
-    """A watcher that logs every term to Weights & Biases; offline, below the run's folder, unless WANDB_MODE is set."""
+def wandb(folder: Path, experiment: Experiment) -> Iterator[Tell]:
+    """Every term on Weights & Biases; offline, below the run's folder, unless WANDB_MODE is set."""
     import os
 
     try:
@@ -55,28 +82,24 @@ def wandb(folder: Path, experiment: Experiment | None = None) -> Iterator[Watche
 
     folder.mkdir(parents=True, exist_ok=True)
     mode = os.environ.get("WANDB_MODE", "offline")
-    run = tracker.init(project="unweave", name=folder.name, dir=str(folder), mode=mode, config=_flat(experiment))
+    run = tracker.init(
+        project="unweave", name=folder.name, dir=str(folder), mode=mode, config=_flat(experiment), reinit="create_new"
+    )
     try:
-        yield _watcher(lambda step, values: run.log(dict(values), step=step))
+        yield lambda step, values: run.log(dict(values), step=step)
     finally:
         run.finish()
 
 
-TRACKERS = {"tensorboard": tensorboard, "mlflow": mlflow, "wandb": wandb}
+TRACKERS: dict[str, Callable[[Path, Experiment], contextlib.AbstractContextManager[Tell]]] = {
+    "tensorboard": tensorboard,
+    "mlflow": mlflow,
+    "wandb": wandb,
+}
 """By the name of their option on the command line."""
 
 
-def _watcher(tell: Callable[[int, Mapping[str, float]], None]) -> Watcher:
-    """Passes the terms of every step that the history keeps on."""
-
-    def watch(done: int, total: int, terms: Terms, recorded: bool) -> None:
-        if recorded:
-            tell(done - 1, {name: value.item() for name, value in terms.items()})
-
-    return watch
-
-
-def _flat(experiment: Experiment | None) -> dict[str, Any]:
+def _flat(experiment: Experiment) -> dict[str, Any]:
     def parts(plain: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
         for key, value in plain.items():
             if isinstance(value, Mapping):
@@ -84,4 +107,4 @@ def _flat(experiment: Experiment | None) -> dict[str, Any]:
             else:
                 yield f"{prefix}{key}", value
 
-    return {} if experiment is None else dict(parts(experiment_to(experiment)))
+    return dict(parts(experiment_to(experiment)))

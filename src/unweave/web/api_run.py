@@ -8,8 +8,14 @@ import torch
 from fastapi import APIRouter, Body, Query
 from fastapi.responses import Response
 
-from unweave.web.about import run_answer
-from unweave.web.answers import (
+from unweave.web.comparing import compare_answer
+from unweave.web.decoding import Decoding, Pixels, pixels
+from unweave.web.downloads import MOST, as_npz, as_parquet
+from unweave.web.histories import history_answer
+from unweave.web.latents import chosen_rows, diagnosis_answer, examples_answer, images_of, latents_answer
+from unweave.web.open_runs import NotReady, OpenRun, OpenRuns
+from unweave.web.overview import run_answer
+from unweave.web.schema import (
     Codes,
     CompareAnswer,
     DiagnosisAnswer,
@@ -21,14 +27,8 @@ from unweave.web.answers import (
     RunAnswer,
     ScoresAnswer,
 )
-from unweave.web.comparing import compare_answer
-from unweave.web.decoding import Decoding, Pixels, pixels
-from unweave.web.downloads import MOST, as_npz, as_parquet
-from unweave.web.histories import history_answer
-from unweave.web.library import Library, NotReady, Opened
-from unweave.web.looks import chosen_rows, diagnosis_answer, examples_answer, images_of, latents_answer
 from unweave.web.scoring import scores_answer
-from unweave.web.shelf import Shelf
+from unweave.web.store import ReadOnlyStore
 from unweave.web.uploads import encoded_answer
 
 FARTHEST = 1000.0
@@ -47,15 +47,15 @@ Some = Annotated[int, Query(ge=1, le=MOST)]
 Found = TypeVar("Found")
 
 
-def run_routes(shelf: Shelf, library: Library, decoding: Decoding) -> APIRouter:
+def run_routes(store: ReadOnlyStore, open_runs: OpenRuns, decoding: Decoding) -> APIRouter:
     """Everything that is asked of runs by their id."""
     api = APIRouter(prefix="/api", tags=["run"], responses=PROBLEMS)
 
-    def kept(run_id: str, key: str, make: Callable[[Opened], Found]) -> Found:
-        opened = library.open(run_id)
+    def kept(run_id: str, key: str, make: Callable[[OpenRun], Found]) -> Found:
+        opened = open_runs.open(run_id)
 
         def made() -> Found:
-            with library.busy:
+            with open_runs.busy:
                 return make(opened)
 
         return opened.once(key, made)
@@ -63,12 +63,12 @@ def run_routes(shelf: Shelf, library: Library, decoding: Decoding) -> APIRouter:
     @api.get("/runs/{run_id}")
     def get_run(run_id: str) -> RunAnswer:
         """What a run is and how far it came."""
-        return run_answer(shelf.run(run_id), run_id)
+        return run_answer(store.run(run_id), run_id)
 
     @api.get("/runs/{run_id}/history")
     def get_history(run_id: str) -> HistoryAnswer:
         """Losses and KL over training, also of a run that still trains."""
-        return history_answer(shelf.run(run_id))
+        return history_answer(store.run(run_id))
 
     @api.get("/runs/{run_id}/latents")
     def get_latents(run_id: str) -> LatentsAnswer:
@@ -83,59 +83,59 @@ def run_routes(shelf: Shelf, library: Library, decoding: Decoding) -> APIRouter:
     @api.get("/runs/{run_id}/scores")
     def get_scores(run_id: str) -> ScoresAnswer:
         """Every metric, and the matrices behind them."""
-        key = f"scores {library.open(run_id).marks}"
+        key = f"scores {open_runs.open(run_id).signature}"
         return kept(run_id, key, scores_answer)
 
     @api.get("/runs/{run_id}/examples")
     def get_examples(run_id: str, rows: Rows = [], n: Count = 12, seed: Seed = 0) -> ExamplesAnswer:  # noqa: B006
         """Examples of the world: their factors and their codes."""
-        opened = library.open(run_id)
+        opened = open_runs.open(run_id)
         return examples_answer(opened, chosen_rows(opened, rows, n, seed))
 
     @api.get("/runs/{run_id}/examples/pixels", response_class=Response, responses=BINARY)
     def get_pixels(run_id: str, rows: Rows = [], n: Count = 12, seed: Seed = 0) -> Response:  # noqa: B006
         """The pictures of the same examples: bytes [example, height, width, channel]."""
-        opened = _pictured(library.open(run_id))
+        opened = _pictured(open_runs.open(run_id))
         return _bytes(pixels(images_of(opened, chosen_rows(opened, rows, n, seed))))
 
     @api.post("/runs/{run_id}/decode", response_class=Response, responses=BINARY)
     async def post_decode(run_id: str, body: Codes) -> Response:
         """Pictures for codes: bytes [code, height, width, channel]."""
-        known = library.peek(run_id)
-        opened = await asyncio.to_thread(library.open, run_id) if known is None else known
+        known = open_runs.peek(run_id)
+        opened = await asyncio.to_thread(open_runs.open, run_id) if known is None else known
         return _bytes(await asyncio.wrap_future(decoding.ask(_pictured(opened), _codes(opened, body))))
 
     @api.post("/runs/{run_id}/encode")
     def post_encode(run_id: str, image: Annotated[bytes, Body(media_type="application/octet-stream")]) -> EncodedAnswer:
         """The code of an image of one's own: a PNG, JPEG, WebP, GIF or BMP file as the body."""
-        return encoded_answer(_pictured(library.open(run_id)), image)
+        return encoded_answer(_pictured(open_runs.open(run_id)), image)
 
     @api.get("/runs/{run_id}/codes.npz", response_class=Response, responses=BINARY)
     def get_npz(run_id: str, n: Some = 2048) -> Response:
         """Codes and factors of some examples, for numpy."""
-        return _file(as_npz(library.open(run_id), n), f"{run_id}-codes.npz")
+        return _file(as_npz(open_runs.open(run_id), n), f"{run_id}-codes.npz")
 
     @api.get("/runs/{run_id}/codes.parquet", response_class=Response, responses=BINARY)
     def get_parquet(run_id: str, n: Some = 2048) -> Response:
         """Codes and factors of some examples, as a table."""
-        return _file(as_parquet(library.open(run_id), n), f"{run_id}-codes.parquet")
+        return _file(as_parquet(open_runs.open(run_id), n), f"{run_id}-codes.parquet")
 
     @api.get("/compare")
     def get_compare(left: str, right: str) -> CompareAnswer:
         """Two runs layer by layer, and their matched latents."""
-        first, second = library.open(left), library.open(right)
-        return library.pair(first, second, lambda: compare_answer(first, second))
+        first, second = open_runs.open(left), open_runs.open(right)
+        return open_runs.pair(first, second, lambda: compare_answer(first, second))
 
     return api
 
 
-def _pictured(opened: Opened) -> Opened:
+def _pictured(opened: OpenRun) -> OpenRun:
     if not opened.is_image:
         raise NotReady(f"the examples of this run are not pictures (their shape is {opened.shape})")
     return opened
 
 
-def _codes(opened: Opened, body: Codes) -> torch.Tensor:
+def _codes(opened: OpenRun, body: Codes) -> torch.Tensor:
     if any(len(code) != opened.latents for code in body.codes):
         raise ValueError(f"every code must have {opened.latents} numbers, one for each latent")
     return torch.tensor(body.codes, dtype=torch.float64).clamp(-FARTHEST, FARTHEST).to(torch.float32)

@@ -6,19 +6,19 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 import unweave
-from unweave.web.answers import Problem, SearchAnswer, Sparklines, StoreAnswer, StudyAnswer, Table
 from unweave.web.catalogue import Catalogue
 from unweave.web.columns import packed
 from unweave.web.histories import sparkline
+from unweave.web.schema import Problem, SearchAnswer, Sparklines, StoreAnswer, StudyAnswer, Table
 from unweave.web.searches import search_answer, search_names
-from unweave.web.shelf import NotHere, Shelf
+from unweave.web.store import NotHere, ReadOnlyStore
 from unweave.web.studying import study_answer, study_names
 
 MOST_SPARKLINES = 60
 MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Problem}, 422: {"model": Problem}}
 
 
-def store_routes(shelf: Shelf, catalogue: Catalogue) -> APIRouter:
+def store_routes(store: ReadOnlyStore, catalogue: Catalogue) -> APIRouter:
     """Everything that needs no model."""
     api = APIRouter(prefix="/api", tags=["store"])
     sparks: dict[str, tuple[Any, list[float]]] = {}
@@ -27,11 +27,11 @@ def store_routes(shelf: Shelf, catalogue: Catalogue) -> APIRouter:
     def get_store() -> StoreAnswer:
         """What there is to look at."""
         return StoreAnswer(
-            name=shelf.root.name or str(shelf.root),
+            name=store.root.name or str(store.root),
             version=unweave.__version__,
             n_runs=len(catalogue.rows()),
-            studies=study_names(shelf),
-            searches=search_names(shelf),
+            studies=study_names(store),
+            searches=search_names(store),
         )
 
     @api.get("/runs", response_model=Table, responses={422: {"model": Problem}})
@@ -46,25 +46,25 @@ def store_routes(shelf: Shelf, catalogue: Catalogue) -> APIRouter:
         for run_id in ids:
             mark = rows.get(run_id, {}).get("modified")
             if run_id not in sparks or sparks[run_id][0] != mark:
-                sparks[run_id] = (mark, _sparkline(shelf, run_id))
+                sparks[run_id] = (mark, _sparkline(store, run_id))
             found[run_id] = sparks[run_id][1]
         return Sparklines(losses=found)
 
     @api.get("/studies/{name}", responses=MISSING)
     def get_study(name: str) -> StudyAnswer:
         """A study: its runs and what was published."""
-        return study_answer(shelf, name)
+        return study_answer(store, name)
 
     @api.get("/searches/{name}", responses=MISSING)
     def get_search(name: str) -> SearchAnswer:
         """A dimension search, as far as it has come."""
-        return search_answer(shelf, name)
+        return search_answer(store, name)
 
     return api
 
 
-def _sparkline(shelf: Shelf, run_id: str) -> list[float]:
+def _sparkline(store: ReadOnlyStore, run_id: str) -> list[float]:
     try:
-        return sparkline(shelf.run(run_id))
+        return sparkline(store.run(run_id))
     except NotHere:
         return []

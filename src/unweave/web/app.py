@@ -17,15 +17,15 @@ from unweave.web.catalogue import Catalogue
 from unweave.web.columns import packed
 from unweave.web.decoding import Decoding
 from unweave.web.guard import Door, Guard
-from unweave.web.library import Library, NotReady
-from unweave.web.pages import page_routes
-from unweave.web.shelf import NotHere, Shelf
+from unweave.web.open_runs import NotReady, OpenRuns
+from unweave.web.static_files import page_routes
+from unweave.web.store import NotHere, ReadOnlyStore
 
 
 def create_app(store: Path | str, door: Door = Door()) -> FastAPI:
     """The explorer of a store, as an ASGI application."""
-    shelf = Shelf(store)
-    catalogue, library, decoding = Catalogue(shelf), Library(shelf), Decoding()
+    seen = ReadOnlyStore(store)
+    catalogue, open_runs, decoding = Catalogue(seen), OpenRuns(seen), Decoding()
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -44,9 +44,9 @@ def create_app(store: Path | str, door: Door = Door()) -> FastAPI:
         redoc_url=None,
         openapi_url="/openapi.json",
     )
-    app.state.catalogue, app.state.library = catalogue, library
-    app.include_router(store_routes(shelf, catalogue))
-    app.include_router(run_routes(shelf, library, decoding))
+    app.state.catalogue, app.state.open_runs = catalogue, open_runs
+    app.include_router(store_routes(seen, catalogue))
+    app.include_router(run_routes(seen, open_runs, decoding))
     app.include_router(page_routes())
     app.add_exception_handler(RequestValidationError, _misread)
     for kind, status in PROBLEMS.items():

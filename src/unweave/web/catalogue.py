@@ -1,26 +1,34 @@
 """Every run of the store as a row, kept up to date in the background: only folders that changed are read again."""
 
 import contextlib
-import json
 import math
 import os
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from unweave.runs.fleets import homes_in
+from unweave.runs.folder import RunFolder, signature
+from unweave.runs.lock import holders, is_locked
+from unweave.runs.row import row_of
+from unweave.runs.state import state_of
+from unweave.runs.sums import SUMS
 from unweave.studies.claims import Witness
-from unweave.studies.index import flatten
-from unweave.web.shelf import Shelf, is_locked, locked_files, read_inside
-from unweave.web.warm import signature, warm_rows
+from unweave.web.preload import preloaded_rows
+from unweave.web.store import ReadOnlyStore
 
 QUIET = 1.5
 """Seconds between two looks at the store, or twelve times as long as a look takes."""
 
 LONGEST_LIST = 12
 """Entries up to which a list is shown in a cell."""
+
+LONGEST_TEXT = 500
+"""Characters of a cell."""
 
 Row = dict[str, Any]
 
@@ -37,11 +45,20 @@ class Changes:
     complete: bool
 
 
+@dataclass(frozen=True)
+class Activity:
+    """What is asked once for all runs of a store: locks, fleets by member, and the runs that workers hold."""
+
+    locks: Mapping[int, int]
+    homes: Mapping[str, RunFolder]
+    held: frozenset[str] = frozenset()
+
+
 @dataclass
 class Entry:
     """A row with the marks that tell whether its folder has changed, and the version in which it did."""
 
-    marks: tuple[int, ...]
+    marks: str
     locked: bool
     row: Row
     version: int
@@ -51,7 +68,7 @@ class Entry:
 class Catalogue:
     """The rows of a store. Reading twenty thousand folders takes seconds, so what is known so far can be asked for."""
 
-    shelf: Shelf
+    store: ReadOnlyStore
     version: int = field(default_factory=lambda: int(1000 * time.time()))
     """Counts up from the time of the start, so that no version of an earlier server is taken for one of this."""
     complete: bool = False
@@ -69,7 +86,7 @@ class Catalogue:
     def __post_init__(self) -> None:
         self._first = self.version
         # one that never loses patience never tidies up: looking at a store leaves it as it is
-        self._witness = Witness(self.shelf.root / ".unweave", patience=math.inf)
+        self._witness = Witness(self.store.root / ".unweave", patience=math.inf)
 
     def start(self, pack: Callable[[Changes], bytes] | None = None) -> None:
         """Look at the store again and again, in a thread of its own; ``pack`` readies the table for visitors."""
@@ -87,14 +104,15 @@ class Catalogue:
     def refresh(self) -> None:
         """Look at the store once."""
         with self._looking:
-            names, locks, held = self.shelf.names(), locked_files(), set(self._witness.running())
+            names = self.store.names()
+            activity = Activity(holders(), homes_in(self.store.root), frozenset(self._witness.running()))
             self.n_found = len(names)
             if not self.complete:
-                self._known = warm_rows(self.shelf)
+                self._known = preloaded_rows(self.store)
             for name in names:
                 if self._stopped.is_set():
                     return
-                self._look(name, locks, name in held)
+                self._look_safely(name, activity)
             self._forget(set(names))
             self.complete, self._known = True, {}
 
@@ -121,37 +139,51 @@ class Catalogue:
         return self.since(0).rows
 
     def _watch(self) -> None:
+        told = ""
         while not self._stopped.is_set():
             began = time.thread_time()
-            with contextlib.suppress(OSError):  # a store that is being moved is looked at again
+            try:
                 self.refresh()
-            if self._pack is not None:
-                self.content(0, self._pack)
+                if self._pack is not None:
+                    self.content(0, self._pack)
+            except Exception as error:  # a store that is being moved, say, is looked at again
+                if told != (told := repr(error)):
+                    print(f"the table of runs could not be brought up to date: {told}", file=sys.stderr, flush=True)
             self._stopped.wait(max(QUIET, 12.0 * (time.thread_time() - began)))
 
-    def _look(self, name: str, locks: set[int], held: bool) -> None:
-        path = self.shelf.root / name
-        marks, known = _marks(path), self._entries.get(name)
-        if marks is None:
-            return
+    def _look_safely(self, name: str, activity: Activity) -> None:
+        try:
+            self._look(name, activity)
+        except Exception as error:  # whatever one folder holds, the others are shown
+            row, known = {"id": name, "state": "damaged", "failure": str(error)[:LONGEST_TEXT]}, self._entries.get(name)
+            if known is None or known.row != row:
+                self._keep(name, "", False, row)
+
+    def _look(self, name: str, activity: Activity) -> None:
+        path, known = self.store.root / name, self._entries.get(name)
+        home = activity.homes.get(name)
+        marks = signature(path) + ("" if home is None else f" {signature(home.path)}")
         unfinished = known is None or known.row.get("state") != "done"
-        locked = unfinished and (held or is_locked(path, locks))
+        locked = unfinished and (
+            name in activity.held
+            or is_locked(path, activity.locks)
+            or (home is not None and is_locked(home.path, activity.locks))
+        )
         if known is not None and known.marks == marks and known.locked == locked:
             return
-        row = self._warm(name, marks) if known is None and not locked else None
-        row = row or read_row(path, locked)
+        row = self._preloaded(name, marks) if known is None and not locked else None
+        row = row or read_row(path, activity)
         if row is not None:
             self._keep(name, marks, locked, row)
 
-    def _warm(self, name: str, marks: tuple[int, ...]) -> Row | None:
+    def _preloaded(self, name: str, marks: str) -> Row | None:
         """The row of a folder as a study's index has it, if nothing has changed there since."""
         found = self._known.pop(name, None)
-        if found is None or found["signature"] != signature(marks) or found["state"] not in ("done", "failed"):
+        if found is None or found["signature"] != marks or found["state"] != "done":
             return None
-        row = {key: cell for key, value in found.items() if (cell := _cell(value)) is not None and key != "signature"}
-        return row | {"step": None, "modified": round(marks[0] / 1e9, 3), "updates": row.get("steps")}
+        return _cells(self.store.root / name, {key: value for key, value in found.items() if key != "signature"})
 
-    def _keep(self, name: str, marks: tuple[int, ...], locked: bool, row: Row) -> None:
+    def _keep(self, name: str, marks: str, locked: bool, row: Row) -> None:
         with self._lock:
             self.version += 1
             self._entries[name] = Entry(marks, locked, row, self.version)
@@ -165,89 +197,33 @@ class Catalogue:
                 del self._entries[name]
 
 
-def read_row(path: Path, locked: bool = False) -> Row | None:
+def read_row(path: Path, activity: Activity | None = None) -> Row | None:
     """A run as one flat row, straight from its files; None for a folder that is no run."""
-    content = read_inside(path / "config.json")
-    if content is None:
+    folder = RunFolder(path)
+    row = row_of(folder)
+    if row is None:
         return None
-    names = _complete(path)
-    row: Row = {"id": path.name, "state": _state(names, locked), "step": _step(names), "modified": _modified(path)}
-    config = _object(content)
-    if not config:
-        return row | {"state": "damaged"}
-    row |= {key: _cell(value) for key, value in flatten(config)}
-    row["updates"] = row.get("steps")
-    for name in names:
-        row |= _measured(path, name)
-    return row
+    cells = _cells(path, row)
+    if row["state"] in ("unfinished", "failed"):
+        activity = activity or Activity(holders(), homes_in(path.parent))
+        state = state_of(folder, locks=activity.locks, homes=activity.homes)
+        running = state.word == "interrupted" and path.name in activity.held
+        cells |= {"state": "running" if running else state.column, "step": state.step or None}
+        cells |= {"failure": _cell(state.reason)} if state.reason else {}
+    return cells
 
 
-def _measured(path: Path, name: str) -> Row:
-    """Columns from one file of measures or scores; a damaged one adds none."""
-    if name != "scores.json" and not (name.startswith("measures/") and name.endswith(".json")):
-        return {}
-    found = _object(read_inside(path / name) or b"{}")
-    try:
-        if name == "scores.json":
-            return dict(_scores(found))
-    except (AttributeError, TypeError):
-        return {}
-    measure = name.removeprefix("measures/").rpartition("-")[0]
-    return {key: _cell(value) for key, value in flatten(found, measure)}
-
-
-def _object(content: bytes) -> dict[str, Any]:
-    """A JSON object; empty where it is damaged, or something else."""
-    try:
-        found = json.loads(content)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _scores(found: dict[str, Any]) -> Iterable[tuple[str, Any]]:
-    for representation in ("mean", "sampled"):
-        for metric, number in found.get(representation, {}).get("scores", {}).items():
-            yield f"scores.{representation}.{metric}", _cell(number.get("value"))
-    types = found.get("latents", {}).get("types", [])
-    for kind in ("active", "mixed", "passive") if types else ():
-        yield f"latents.{kind}", types.count(kind)
-
-
-def _complete(path: Path) -> list[str]:
-    """The files of a run that were written completely."""
-    lines = (read_inside(path / "SHA256SUMS") or b"").decode(errors="replace").splitlines()
-    return [name for _, _, name in (line.partition("  ") for line in lines) if name]
-
-
-def _state(names: list[str], locked: bool) -> str:
-    if "model.safetensors" in names:
-        return "done"
-    if locked:
-        return "running"
-    return "failed" if "failure.json" in names else "unfinished"
-
-
-def _step(names: list[str]) -> int | None:
-    """The last step that was saved, for a run that still has checkpoints."""
-    saved = [name.partition("step-")[2].partition(".")[0] for name in names if name.startswith("checkpoints/step-")]
-    return max((int(step) for step in saved if step.isdigit()), default=None)
-
-
-def _marks(path: Path) -> tuple[int, ...] | None:
-    """What changes when a folder does: the list of its complete files, or before there is one, its config."""
-    for name in ("SHA256SUMS", "config.json"):
-        try:
-            known = os.lstat(path / name)
-        except OSError:
-            continue
-        return (known.st_mtime_ns, known.st_size, known.st_ino)
-    return None
+def _cells(path: Path, row: Row) -> Row:
+    cells = {key: cell for key, value in row.items() if (cell := _cell(value)) is not None}
+    return cells | {"step": None, "modified": _modified(path), "updates": cells.get("steps")}
 
 
 def _modified(path: Path) -> float | None:
-    marks = _marks(path)
-    return None if marks is None else round(marks[0] / 1e9, 3)
+    """When the list of a folder's files was last written, or before there is one, its config."""
+    for name in (SUMS, "config.json"):
+        with contextlib.suppress(OSError):
+            return round(os.lstat(path / name).st_mtime_ns / 1e9, 3)
+    return None
 
 
 def _cell(value: Any) -> Any:
@@ -255,7 +231,7 @@ def _cell(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.5g}") if math.isfinite(value) else None
     if isinstance(value, list):
-        return ", ".join(map(str, value)) if len(value) <= LONGEST_LIST else None
+        return ", ".join(map(str, value))[:LONGEST_TEXT] if len(value) <= LONGEST_LIST else None
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:
-        return str(value)
-    return value if isinstance(value, bool | int | str) else None
+        return str(value)[:LONGEST_TEXT]
+    return value[:LONGEST_TEXT] if isinstance(value, str) else value if isinstance(value, bool | int) else None

@@ -5,8 +5,8 @@ from typing import Any
 
 import pydantic_core
 
-from unweave.web.answers import Column, Table
 from unweave.web.catalogue import Changes
+from unweave.web.schema import Column, Table
 
 FIRST = ("id", "state", "world.name", "objective.name", "objective.beta", "latents", "seed", "steps")
 

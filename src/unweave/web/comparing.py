@@ -13,9 +13,9 @@ from unweave.metrics.similarity.cka import cka_matrix
 from unweave.metrics.similarity.matching import matching
 from unweave.metrics.similarity.procrustes import procrustes_matrix
 from unweave.shapes import Bool, Float, Tensor
-from unweave.web.answers import CompareAnswer, MatchAnswer
-from unweave.web.library import Opened
 from unweave.web.numbers import matrix
+from unweave.web.open_runs import OpenRun
+from unweave.web.schema import CompareAnswer, MatchAnswer
 
 N_EXAMPLES = 300
 """Fewer than `unweave compare` takes: someone is waiting, and the nuclear norms of all pairs of layers cost most."""
@@ -32,11 +32,11 @@ class Seen:
     types: list[Type]
 
     @property
-    def used(self) -> Bool[Tensor, "latent"]:
+    def used(self) -> Bool[Tensor, " latent"]:
         return torch.tensor([kind != "passive" for kind in self.types])
 
 
-def compare_answer(left: Opened, right: Opened) -> CompareAnswer:
+def compare_answer(left: OpenRun, right: OpenRun) -> CompareAnswer:
     """Compare two runs of one world on the same examples."""
     _check_worlds(left, right)
     images = left.with_data().images(N_EXAMPLES)
@@ -61,7 +61,7 @@ def compare_answer(left: Opened, right: Opened) -> CompareAnswer:
     )
 
 
-def look(opened: Opened, images: Float[Tensor, "sample ..."]) -> Seen:
+def look(opened: OpenRun, images: Float[Tensor, "sample ..."]) -> Seen:
     """What every layer of a run's model answers to some images."""
     # noise of its own for every model, or codes that are mostly noise would look alike; equal weights draw equal noise
     own = rng.derive(0, rng.Purpose.RESAMPLE, int(opened.checksum[:10], 16))
@@ -72,7 +72,7 @@ def look(opened: Opened, images: Float[Tensor, "sample ..."]) -> Seen:
     return Seen(found.names, tuple(compact(layer) for layer in found.layers), found.n_encoder, mean, types)
 
 
-def _check_worlds(left: Opened, right: Opened) -> None:
+def _check_worlds(left: OpenRun, right: OpenRun) -> None:
     worlds = [opened.run.experiment.world for opened in (left, right)]
     if to_plain(worlds[0]) != to_plain(worlds[1]):
         raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from unweave.shapes import Float, Tensor, UInt8
-from unweave.web.library import Opened
+from unweave.web.open_runs import OpenRun
 
 MOST_TOGETHER = 128
 """Codes of one pass through a decoder; more would make the first in the queue wait for the last."""
@@ -21,7 +21,7 @@ Pixels = UInt8[np.ndarray, "sample height width channel"]
 class Job:
     """Codes that someone waits for."""
 
-    opened: Opened
+    opened: OpenRun
     codes: Float[Tensor, "sample latent"]
     answer: "Future[Pixels]" = field(default_factory=Future)
 
@@ -36,7 +36,7 @@ class Decoding:
         self._thread = threading.Thread(target=self._work, daemon=True, name="decoding")
         self._thread.start()
 
-    def ask(self, opened: Opened, codes: Float[Tensor, "sample latent"]) -> "Future[Pixels]":
+    def ask(self, opened: OpenRun, codes: Float[Tensor, "sample latent"]) -> "Future[Pixels]":
         """The pictures of some codes, later."""
         job = Job(opened, codes)
         with self._wake:

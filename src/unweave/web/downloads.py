@@ -5,18 +5,18 @@ import io
 import numpy as np
 
 from unweave.evaluation.encode import Encoded, encode, factor_names
-from unweave.web.library import Opened
+from unweave.web.open_runs import OpenRun
 
 MOST = 20_000
 
 
-def codes_of(opened: Opened, n: int) -> Encoded:
+def codes_of(opened: OpenRun, n: int) -> Encoded:
     """Codes of up to ``n`` examples with their rows and factors."""
     run = opened.with_data()
     return encode(run, run.rows(n), device="cpu")
 
 
-def as_npz(opened: Opened, n: int) -> bytes:
+def as_npz(opened: OpenRun, n: int) -> bytes:
     """Arrays ``row``, ``mean``, ``variance``, ``sampled``, ``kl`` and, where known, ``factors``."""
     found = codes_of(opened, n)
     arrays = {name: getattr(found, name).numpy() for name in ("mean", "variance", "sampled", "kl")}
@@ -29,7 +29,7 @@ def as_npz(opened: Opened, n: int) -> bytes:
     return content.getvalue()
 
 
-def as_parquet(opened: Opened, n: int) -> bytes:
+def as_parquet(opened: OpenRun, n: int) -> bytes:
     """One row an example: ``row``, ``mean_0`` …, ``variance_0`` …, ``sampled_0`` …, ``kl_0`` …, and its factors."""
     import polars as pl
 

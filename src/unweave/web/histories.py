@@ -1,15 +1,14 @@
 """A run over its training: losses and KL, from its history, or while it trains from its newest checkpoint."""
 
-import json
 from pathlib import Path
 
-import safetensors
-
 from unweave.runs.folder import RunFolder
-from unweave.training.history import History, read_history, restored
-from unweave.training.step import LATENT_STATISTICS
-from unweave.web.answers import HistoryAnswer
+from unweave.training.checkpoint import history_so_far
+from unweave.training.engine import LATENT_STATISTICS
+from unweave.training.history import History, read_history
+from unweave.training.many import home_and_place
 from unweave.web.numbers import number, numbers, thinned
+from unweave.web.schema import HistoryAnswer
 
 MOST_ROWS, MOST_SPARKS = 400, 40
 
@@ -19,18 +18,14 @@ def history_of(path: Path) -> History | None:
     files = RunFolder(path)
     if files.has("history.parquet") or files.has("history.csv"):
         return read_history(files)
-    for name in reversed(files.names("checkpoints/")):
-        try:
-            return _from_checkpoint(path / name)
-        except (OSError, KeyError, ValueError, safetensors.SafetensorError):
-            continue  # the trainer has just replaced it by a newer one
-    return None
+    home, place = home_and_place(files)
+    return history_so_far(home, place)[1]
 
 
 def history_answer(path: Path) -> HistoryAnswer:
     """Loss terms and KL per latent, at a few hundred steps."""
     history = history_of(path)
-    if history is None or not history.rows:
+    if history is None or not history.steps:
         return HistoryAnswer(steps=[], terms={}, kl=[])
     places = thinned(len(history.steps), MOST_ROWS)
     values = history.values()[places]
@@ -46,17 +41,10 @@ def sparkline(path: Path) -> list[float]:
     """The loss at a few steps; a run that cannot be read has none."""
     try:
         history = history_of(path)
-        if history is None or not history.rows:
+        if history is None or not history.steps:
             return []
         losses = history.column("loss")
         found = [number(losses[place].item()) for place in thinned(len(losses), MOST_SPARKS)]
     except (OSError, KeyError, ValueError):
         return []
     return [float(f"{value:.5g}") for value in found if value is not None]
-
-
-def _from_checkpoint(path: Path) -> History:
-    """The history inside a checkpoint; nothing else of the file is read."""
-    with safetensors.safe_open(str(path), "pt") as file:
-        kept = json.loads(file.metadata()["unweave"])
-        return restored(kept["columns"], file.get_tensor("history.steps"), file.get_tensor("history.values"))

@@ -7,13 +7,14 @@ from unweave.evaluation.encode import factor_names, known_factors
 from unweave.evaluation.matrices import matrices
 from unweave.evaluation.measure import measure
 from unweave.evaluation.rows import find_rows
+from unweave.metrics import METRICS
 from unweave.papers import PAPERS
-from unweave.web.answers import MatrixAnswer, ScoreAnswer, ScoresAnswer
-from unweave.web.library import Opened
-from unweave.web.looks import N_EXAMPLES, described
+from unweave.web.latents import N_EXAMPLES, described
 from unweave.web.numbers import matrix, number
+from unweave.web.open_runs import OpenRun
+from unweave.web.schema import MatrixAnswer, ScoreAnswer, ScoresAnswer
 
-QUICK = ("mig", "mig_sup", "modularity", "dcimig", "jemmig")
+QUICK = tuple(row.name for row in METRICS.values() if row.counted)
 """What counting alone can tell, in a fraction of a second."""
 
 REPRESENTATIONS: tuple[Literal["mean", "sampled"], ...] = ("mean", "sampled")
@@ -28,7 +29,7 @@ WORDS = {
 }
 
 
-def scores_answer(opened: Opened) -> ScoresAnswer:
+def scores_answer(opened: OpenRun) -> ScoresAnswer:
     """Scores and matrices of a run."""
     names = list(factor_names(opened.with_data().data))
     if opened.run.files.has("scores.json"):
@@ -48,7 +49,7 @@ def _kept(found: Mapping[str, Any], more: list[MatrixAnswer]) -> ScoresAnswer:
     )
 
 
-def _quick(opened: Opened, names: list[str]) -> ScoresAnswer:
+def _quick(opened: OpenRun, names: list[str]) -> ScoresAnswer:
     """Counting metrics of the examples that the page has looked at anyway, without intervals."""
     run, code = opened.with_data(), described(opened).code
     factors = known_factors(run.data, run.rows(N_EXAMPLES))
@@ -73,7 +74,7 @@ def _scores(representation: Any, scores: Mapping[str, Mapping[str, Any]]) -> Ite
             value=number(found["value"]),
             low=number(found.get("low")),
             high=number(found.get("high")),
-            higher_is_better=bool(found["higher_is_better"]),
+            higher_is_better=found["higher_is_better"],
             paper=_paper(metric),
         )
 
@@ -99,7 +100,7 @@ def _matrices(representation: Any, parts: Mapping[str, Any], names: list[str]) -
                 )
 
 
-def _of_codes(opened: Opened, names: list[str]) -> list[MatrixAnswer]:
+def _of_codes(opened: OpenRun, names: list[str]) -> list[MatrixAnswer]:
     """The matrices that need no metric: what latents tell of factors, and how they go together."""
     run, code = opened.with_data(), described(opened).code
     factors = known_factors(run.data, run.rows(N_EXAMPLES))

@@ -5,28 +5,28 @@ from typing import Any
 
 from unweave.algorithms.fondue import CRITERIA, METHODS, ROUNDING
 from unweave.studies.measures.fondue import TYPES, FondueReading
-from unweave.web.answers import SearchAnswer, Visit
 from unweave.web.catalogue import read_row
 from unweave.web.numbers import number
-from unweave.web.shelf import NotHere, Shelf, is_locked, locked_files, read_inside
+from unweave.web.schema import SearchAnswer, Visit
+from unweave.web.store import NotHere, ReadOnlyStore, read_inside
 
 
-def search_names(shelf: Shelf) -> list[str]:
+def search_names(store: ReadOnlyStore) -> list[str]:
     """Studies of the store that are dimension searches: their record says what is searched for."""
-    return [name for name in shelf.own_names("studies") if _searched(_record(shelf, name))]
+    return [name for name in store.own_names("studies") if _searched(_record(store, name))]
 
 
-def search_answer(shelf: Shelf, name: str) -> SearchAnswer:
+def search_answer(store: ReadOnlyStore, name: str) -> SearchAnswer:
     """A search from its record, its runs, and what it said at its end."""
-    if name not in search_names(shelf):
+    if name not in search_names(store):
         raise NotHere(f"there is no dimension search {name[:80]!r} in this store")
-    record = _record(shelf, name)
+    record = _record(store, name)
     searched = _searched(record)
     method, over = str(searched.get("method", "fondue")), str(searched.get("over", "latents"))
-    ended = _object(shelf.own_file("reports", name, f"{method}.json"))
+    ended = _object(store.own_file("reports", name, f"{method}.json"))
     kind = METHODS[method].criterion if method in METHODS else "trace"
     threshold = number(searched.get("threshold"))
-    visits = _visits(shelf, record, FondueReading(kind, int(searched.get("examples", 0))), over, threshold)
+    visits = _visits(store, record, FondueReading(kind, int(searched.get("examples", 0))), over, threshold)
     return SearchAnswer(
         name=name,
         title=METHODS[method].title if method in METHODS else method,
@@ -43,16 +43,16 @@ def search_answer(shelf: Shelf, name: str) -> SearchAnswer:
 
 
 def _visits(
-    shelf: Shelf, record: dict[str, Any], measure: FondueReading, over: str, threshold: float | None
+    store: ReadOnlyStore, record: dict[str, Any], measure: FondueReading, over: str, threshold: float | None
 ) -> list[Visit]:
     """The runs that a search has asked for, in its order; those that have not begun are left out."""
-    locks, found = locked_files(), []
+    found = []
     for run_id in map(str, record.get("experiments", [])):
         try:
-            path = shelf.run(run_id)
+            path = store.run(run_id)
         except NotHere:
             continue
-        row = read_row(path, is_locked(path, locks))
+        row = read_row(path)
         value = None if row is None else number(row.get("latents" if over == "latents" else f"objective.{over}"))
         if row is None or value is None:
             continue
@@ -83,8 +83,8 @@ def _searched(record: dict[str, Any]) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _record(shelf: Shelf, name: str) -> dict[str, Any]:
-    return _object(shelf.own_file("studies", f"{name}.json"))
+def _record(store: ReadOnlyStore, name: str) -> dict[str, Any]:
+    return _object(store.own_file("studies", f"{name}.json"))
 
 
 def _object(content: bytes | None) -> dict[str, Any]:

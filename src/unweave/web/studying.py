@@ -5,44 +5,44 @@ import io
 import json
 from typing import Any
 
-from unweave.web.answers import Mark, StudyAnswer, StudyName
 from unweave.web.numbers import number
+from unweave.web.schema import Mark, StudyAnswer, StudyName
 from unweave.web.searches import search_names
-from unweave.web.shelf import NotHere, Shelf
+from unweave.web.store import NotHere, ReadOnlyStore
 
 WHOLE = "all"
 """The study that every store has: all of its runs."""
 
 
-def study_names(shelf: Shelf) -> list[StudyName]:
+def study_names(store: ReadOnlyStore) -> list[StudyName]:
     """All runs, then every study that was planned in this store."""
     found = [StudyName(name=WHOLE, title="Every run of this store")]
-    searches = set(search_names(shelf))
-    for name in _planned(shelf):
+    searches = set(search_names(store))
+    for name in _planned(store):
         if name in searches:  # has a view of its own
             continue
-        found.append(StudyName(name=name, title=str(_plan(shelf, name).get("title") or name)))
+        found.append(StudyName(name=name, title=str(_plan(store, name).get("title") or name)))
     return found
 
 
-def study_answer(shelf: Shelf, name: str) -> StudyAnswer:
+def study_answer(store: ReadOnlyStore, name: str) -> StudyAnswer:
     """A study by its name."""
     if name == WHOLE:
         return StudyAnswer(name=WHOLE, title="Every run of this store", ids=None, marks=[])
-    if name not in _planned(shelf):
+    if name not in _planned(store):
         raise NotHere(f"there is no study {name[:80]!r} in this store; {WHOLE!r} is always there")
-    plan = _plan(shelf, name)
-    marks = [_mark(one) for one in _claims(shelf, name, plan)]
+    plan = _plan(store, name)
+    marks = [_mark(one) for one in _claims(store, name, plan)]
     return StudyAnswer(name=name, title=str(plan.get("title") or name), ids=_ids(plan), marks=marks)
 
 
-def _planned(shelf: Shelf) -> list[str]:
-    return [name for name in shelf.own_names("studies") if not name.endswith(".progress")]
+def _planned(store: ReadOnlyStore) -> list[str]:
+    return [name for name in store.own_names("studies") if not name.endswith(".progress")]
 
 
-def _plan(shelf: Shelf, name: str) -> dict[str, Any]:
+def _plan(store: ReadOnlyStore, name: str) -> dict[str, Any]:
     try:
-        found = json.loads(shelf.own_file("studies", f"{name}.json") or b"{}")
+        found = json.loads(store.own_file("studies", f"{name}.json") or b"{}")
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
@@ -55,11 +55,11 @@ def _ids(plan: dict[str, Any]) -> list[str] | None:
     return None
 
 
-def _claims(shelf: Shelf, name: str, plan: dict[str, Any]) -> list[dict[str, Any]]:
+def _claims(store: ReadOnlyStore, name: str, plan: dict[str, Any]) -> list[dict[str, Any]]:
     """What was published: as the plan says it, or as the study's report has compared it."""
     if isinstance(found := plan.get("comparisons"), list):
         return [one for one in found if isinstance(one, dict)]
-    content = shelf.own_file("reports", name, "results.csv")
+    content = store.own_file("reports", name, "results.csv")
     return [] if content is None else list(csv.DictReader(io.StringIO(content.decode(errors="replace"))))
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 
 from unweave.shapes import Float, Tensor
-from unweave.web.answers import EncodedAnswer
 from unweave.web.decoding import pixels
-from unweave.web.library import Opened
 from unweave.web.numbers import number
+from unweave.web.open_runs import OpenRun
+from unweave.web.schema import EncodedAnswer
 
 LARGEST_FILE = 8 * 2**20
 MOST_PIXELS = 40_000_000
@@ -19,7 +19,7 @@ FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 """Formats with decoders that are widely used, and so widely tested; nothing that can call other programs."""
 
 
-def encoded_answer(opened: Opened, content: bytes) -> EncodedAnswer:
+def encoded_answer(opened: OpenRun, content: bytes) -> EncodedAnswer:
     """The code of an uploaded image."""
     image = fitted(content, opened.shape)
     code = opened.run.encode(image[None])

@@ -59,24 +59,24 @@ def test_identity_duplicate_and_shuffled_codes() -> None:
 
 
 @pytest.mark.parametrize("table", ["identity", "rotated"])
-def test_the_fast_back_end_meets_the_reference_run(shared: Path, table: str) -> None:
-    with np.load(shared / f"reference/metrics_{table}.npz") as arrays:
+def test_the_fast_back_end_meets_the_reference_run(reference: Path, table: str) -> None:
+    with np.load(reference / f"metrics_{table}.npz") as arrays:
         codes, factors = arrays["codes"], arrays["factors"]
-    reference = json.loads((shared / f"reference/metrics_{table}.sklearn19.json").read_text())
+    stored = json.loads((reference / f"metrics_{table}.sklearn19.json").read_text())
     found = dci(codes, factors, n_train=600, n_test=300)
-    wanted = reference["fixed"]["dci"]
+    wanted = stored["fixed"]["dci"]
     assert found.disentanglement == pytest.approx(wanted["disentanglement"], abs=2e-3)
     assert found.completeness == pytest.approx(wanted["completeness"], abs=2e-3)
     assert found.informativeness == pytest.approx(wanted["informativeness_test"], abs=1e-2)
-    assert found.importance.numpy() == pytest.approx(np.array(reference["matrices"]["gbt_importance"]), abs=1e-2)
+    assert found.importance.numpy() == pytest.approx(np.array(stored["matrices"]["gbt_importance"]), abs=1e-2)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", ["identity", "rotated"])
-def test_the_reference_back_end_meets_the_reference_run(shared: Path, table: str) -> None:
-    with np.load(shared / f"reference/metrics_{table}.npz") as arrays:
+def test_the_reference_back_end_meets_the_reference_run(reference: Path, table: str) -> None:
+    with np.load(reference / f"metrics_{table}.npz") as arrays:
         codes, factors = arrays["codes"], arrays["factors"]
-    wanted = json.loads((shared / f"reference/metrics_{table}.sklearn19.json").read_text())["fixed"]["dci"]
+    wanted = json.loads((reference / f"metrics_{table}.sklearn19.json").read_text())["fixed"]["dci"]
     found = dci(codes, factors, backend="sklearn", n_train=600, n_test=300)
     assert found.disentanglement == pytest.approx(wanted["disentanglement"], abs=2e-3)
     assert found.completeness == pytest.approx(wanted["completeness"], abs=2e-3)

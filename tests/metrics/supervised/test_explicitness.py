@@ -13,10 +13,10 @@ from unweave.metrics.supervised.logistic import logistic
 
 @pytest.mark.parametrize("table", ["identity", "rotated"])
 @pytest.mark.parametrize(("version", "scheme"), [("19", "multinomial"), ("021", "ovr")])
-def test_the_reference_run_is_met(shared: Path, table: str, version: str, scheme: str) -> None:
-    with np.load(shared / f"reference/metrics_{table}.npz") as arrays:
+def test_the_reference_run_is_met(reference: Path, table: str, version: str, scheme: str) -> None:
+    with np.load(reference / f"metrics_{table}.npz") as arrays:
         codes, factors = arrays["codes"], arrays["factors"]
-    text = (shared / f"reference/metrics_{table}.sklearn{version}.json").read_text()
+    text = (reference / f"metrics_{table}.sklearn{version}.json").read_text()
     wanted = json.loads(text)["fixed"]["modularity_explicitness"]
     found = explicitness(codes, factors, n_train=600, n_test=300, scheme=scheme)
     assert found.score == pytest.approx(wanted["explicitness_score_test"], abs=1e-6)

@@ -47,11 +47,11 @@ def test_every_row_of_a_group_is_drawn_equally_often() -> None:
 
 
 @pytest.mark.parametrize("table", ["identity", "rotated"])
-def test_the_reference_run_is_met_within_its_noise(shared: Path, table: str) -> None:
-    with np.load(shared / f"reference/metrics_{table}.npz") as arrays:
+def test_the_reference_run_is_met_within_its_noise(reference: Path, table: str) -> None:
+    with np.load(reference / f"metrics_{table}.npz") as arrays:
         codes, factors = arrays["codes"], arrays["factors"]
     for version, scheme in (("19", "multinomial"), ("021", "ovr")):
-        text = (shared / f"reference/metrics_{table}.sklearn{version}.json").read_text()
+        text = (reference / f"metrics_{table}.sklearn{version}.json").read_text()
         wanted = json.loads(text)["interventional"]
         found = beta_vae(codes, factors, n_train=1000, n_test=4000, scheme=scheme)
         # 500 test points in the reference: four standard errors

@@ -39,16 +39,16 @@ def test_the_machine_survives_features_that_say_nothing(column: np.ndarray) -> N
 
 @pytest.mark.parametrize("table", ["identity", "rotated"])
 @pytest.mark.parametrize("backend", ["exact", "sklearn"])
-def test_the_reference_run_is_met(shared: Path, table: str, backend: str) -> None:
-    with np.load(shared / f"reference/metrics_{table}.npz") as arrays:
+def test_the_reference_run_is_met(reference: Path, table: str, backend: str) -> None:
+    with np.load(reference / f"metrics_{table}.npz") as arrays:
         codes, factors = arrays["codes"], arrays["factors"]
-    reference = json.loads((shared / f"reference/metrics_{table}.sklearn19.json").read_text())
+    wanted = json.loads((reference / f"metrics_{table}.sklearn19.json").read_text())
     found = sap(codes, factors, n_train=600, n_test=300, backend=backend)
-    assert found.score == pytest.approx(reference["fixed"]["sap_discrete"]["SAP_score"], abs=1e-6)
-    assert found.matrix.numpy() == pytest.approx(np.array(reference["matrices"]["sap_discrete_accuracy"]), abs=1e-6)
+    assert found.score == pytest.approx(wanted["fixed"]["sap_discrete"]["SAP_score"], abs=1e-6)
+    assert found.matrix.numpy() == pytest.approx(np.array(wanted["matrices"]["sap_discrete_accuracy"]), abs=1e-6)
     smooth = sap(codes, factors, n_train=600, n_test=300, continuous=True)
-    assert smooth.score == pytest.approx(reference["fixed"]["sap_continuous"]["SAP_score"], abs=1e-6)
-    assert smooth.matrix.numpy() == pytest.approx(np.array(reference["matrices"]["sap_continuous_r2"]), abs=1e-6)
+    assert smooth.score == pytest.approx(wanted["fixed"]["sap_continuous"]["SAP_score"], abs=1e-6)
+    assert smooth.matrix.numpy() == pytest.approx(np.array(wanted["matrices"]["sap_continuous_r2"]), abs=1e-6)
 
 
 def test_expectations_of_the_original() -> None:

@@ -24,12 +24,11 @@ from unweave.models.kernels.conv_stack import conv_stack
 from unweave.models.networks import Conv
 from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.optimisers import Adam, StackedUpdate
-from unweave.rng import Purpose
+from unweave.training.batches import draw, images, source_of, stored
 from unweave.training.experiment import Experiment, Plan
-from unweave.training.fleet import advance, judge_with, new_fleet, template_of
-from unweave.training.fleet_batches import draw, images, source_of, stored
-from unweave.training.fleet_members import arrange
-from unweave.training.fleet_portable import portable
+from unweave.training.fleet.fleet import advance, new_fleet, template_of, total_loss_of
+from unweave.training.fleet.members import arrange
+from unweave.training.fleet.portable import portable
 
 _plain_dot = interpreter.InterpreterBuilder.create_dot
 
@@ -73,17 +72,15 @@ def distances(name: str, precision: str) -> dict[str, float]:
             for seed in (0, 1)
         ]
     )  # fmt: skip
-    template, source = template_of(members, shape), source_of(members, data)
+    template, source = template_of(members, shape), source_of(members.experiments, data)
     draws = {key: drawn[0] for key, drawn in draw(source, torch.arange(1)).items()}
     gradients = []
     for engine in (portable(template), conv_stack(template, precision)):
         fleet = new_fleet(members, engine, len(data), shape)
         if engine.name == "kernels":
             engine.rows[(2, fleet.parameters.device)] = torch.full_like(fleet.parameters, float("nan"))
-        seen = images(source, draws["places"], draws["steps"], Purpose.NUISANCE)
-        seen = stored(source, draws["places"]) if engine.reads_stored else seen
-        judge = judge_with(fleet, draws["steps"])
-        found, _ = engine.gradients(fleet.parameters, fleet.weights, seen, draws["noise"], judge)
+        seen = (stored if engine.reads_stored else images)(source, draws, "images")
+        found, _ = engine.gradients(fleet.parameters, fleet.weights, seen, draws["noise"], total_loss_of(fleet, draws))
         gradients.append(engine.layout.views(found))
     expected, given = gradients
     return {key: ((given[key] - expected[key]).norm() / expected[key].norm().clamp(min=1e-9)).item() for key in given}
@@ -103,7 +100,7 @@ def discriminators(precision: str) -> dict[str, float]:
             for seed in (0, 1, 2)
         ]
     )  # fmt: skip
-    template, source = template_of(members, data.shape), source_of(members, data)
+    template, source = template_of(members, data.shape), source_of(members.experiments, data)
     draws, fleets = draw(source, torch.arange(2)), []
     for engine in (portable(template), conv_stack(template, precision)):
         fleet = new_fleet(members, engine, len(data), data.shape)
@@ -111,7 +108,7 @@ def discriminators(precision: str) -> dict[str, float]:
         for step in (0, 1):
             advance(fleet, source, {key: drawn[step] for key, drawn in draws.items()}, record=True)
         fleets.append(fleet)
-    expected, given = (fleet.groups[0].discriminators for fleet in fleets)
+    expected, given = (fleet.groups[0].networks["discriminator"] for fleet in fleets)
     assert given.stack is not None
     found = {"loss": _far(*(fleet.groups[0].terms["discriminator"] for fleet in reversed(fleets)))}
     for moment in ("first", "second"):

@@ -17,8 +17,8 @@ from unweave.studies.measures.eigenfaces import Eigenfaces
 from unweave.studies.measures.principal import PrincipalDirections, matched
 from unweave.studies.measures.regime import RegimeCourse, looks
 from unweave.studies.measures.untrained import UntrainedDecoder
-from unweave.training.fleet_run import train_fleet
 from unweave.training.loop import train
+from unweave.training.many import train_many
 from unweave.training.run import Run
 
 PLAN = uw.Plan("cpu", 1)
@@ -81,7 +81,7 @@ def test_reconstruction_is_the_likelihood_of_held_out_rows(run):
 
 def test_classes_are_no_factors_and_autoencoders_no_exception(tmp_path):
     given = {"steps": 2, "latents": 3, "plan": PLAN, "history_every": 1}
-    paths = train_fleet([uw.Experiment(Micro(), uw.AE(), uw.MLP((8,), (8,)), **given)], tmp_path)
+    paths = train_many([uw.Experiment(Micro(), uw.AE(), uw.MLP((8,), (8,)), **given)], tmp_path)
     found = DecoderGeometry(64, 4)(Run(paths[0]))
     assert 0.0 <= found["ds"] <= 1.0
     assert found["reconstruction"]["stochastic"] == 0.0

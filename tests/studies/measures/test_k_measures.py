@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from unweave.data.micro import Micro
-from unweave.evaluation.downstream import downstream
 from unweave.evaluation.encode import encode
 from unweave.evaluation.evaluation import evaluate
+from unweave.metrics.downstream.learning import downstream
 from unweave.models.networks.mlp import MLP
 from unweave.studies.measures import MEASURES
 from unweave.studies.measures.codes import Codes

@@ -25,5 +25,5 @@ def render_discs(n_x: int, n_y: int, n_sizes: int) -> UInt8[Tensor, "sample 1 he
     return (255.0 * covered).round().to(torch.uint8)[:, None]
 
 
-def _steps(ends: tuple[float, float], n: int) -> Float[Tensor, "step"]:
+def _steps(ends: tuple[float, float], n: int) -> Float[Tensor, " step"]:
     return torch.linspace(*ends, n, dtype=torch.float64)

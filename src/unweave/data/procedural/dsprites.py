@@ -85,7 +85,7 @@ def _turn(corners: Float[np.ndarray, "corner 2"], angle: float) -> Float[np.ndar
 
 
 def _crossings(
-    corners: Float[np.ndarray, "corner 2"], heights: Float[np.ndarray, "height"]
+    corners: Float[np.ndarray, "corner 2"], heights: Float[np.ndarray, " height"]
 ) -> Float[np.ndarray, "crossing height"]:
     """Where each horizontal line meets the outline; -inf fills up lines with fewer crossings than the most."""
     (x0, y0), (x1, y1) = corners.T, np.roll(corners, -1, axis=0).T
@@ -98,7 +98,7 @@ def _crossings(
     return found
 
 
-def _first_pixels() -> UInt64[np.ndarray, "count"]:
+def _first_pixels() -> UInt64[np.ndarray, " count"]:
     """Words whose first n pixels (highest bits) are lit, for n = 0 … 64."""
     return np.array([(1 << 64) - (1 << (64 - n)) for n in range(N_PIXELS + 1)], dtype=np.uint64)
 

@@ -67,6 +67,6 @@ class Backdrop(Nuisance):
         return self._resident[device]
 
 
-def _start(draw: Float[Tensor, "batch"], n_places: int) -> Int[Tensor, "batch"]:
+def _start(draw: Float[Tensor, " batch"], n_places: int) -> Int[Tensor, " batch"]:
     """A random place; the last is never taken, as in the reference implementation."""
     return (draw * (n_places - 1)).long().clamp(max=n_places - 2)

@@ -1,5 +1,33 @@
-"""Maximum-likelihood intrinsic dimension (Levina and Bickel, 2004; averaging of MacKay and Ghahramani, 2005)."""
+"""Maximum-likelihood intrinsic dimension (Levina and Bickel, 2004; averaging of MacKay and Ghahramani, 2005).
 
+```
+1 / d_k(x) = 1/(k − 1) Σ_{j<k} log T_k(x) / T_j(x),   T_j the distance to the j-th neighbour
+score = mean of d_k over the stable range of k ∈ {3, 5, 10, 20}
+```
+
+**Protocol.** All pairs of distances among the rows, once for all k. `averaging="levina_bickel"` averages the points'
+estimates, as published; `"mackay_ghahramani"` their inverses, which is the likelihood of all points together and less
+biased for small k. The stable range is the longest run of k whose estimates differ by 10 % at most. `neighbours=(…)`
+takes others.
+
+**Rewards.** Codes that fill many directions, curved ones too, where the effective rank sees straight ones only.
+
+**Misses.** Meaning. Codes of factors with few values lie in clumps, and what is measured inside a clump is the noise:
+the ideal codes below get 1.7 for four factors. Estimates are too low beyond ten or so dimensions, for the points are
+never dense enough there. It is a description rather than a mark.
+
+## Known defects, and what is done about them
+
+- Points that occur several times have neighbours at distance 0, which would decide the estimate: scikit-dimension
+  answers 0 then. Here they count once.
+- A constant code has dimension 0; points whose neighbours are all equally far have an infinite one.
+- Fewer than 21 distinct points are refused: ask for fewer `neighbours`.
+
+The other averaging: D. J. C. MacKay, Z. Ghahramani. Comments on 'Maximum Likelihood Estimation of Intrinsic
+Dimension' by E. Levina and P. Bickel. Cavendish Laboratory, Cambridge, 2005.
+"""
+
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +37,7 @@ import torch
 from unweave.metrics.dimension.neighbours import distinct, neighbour_distances
 from unweave.metrics.dimension.stable import Stable, stable_range
 from unweave.metrics.estimators.arrays import as_codes, check_count
+from unweave.metrics.row import DISTANCES, Metric
 from unweave.shapes import Float, Tensor
 
 NEIGHBOURS = (3, 5, 10, 20)
@@ -25,9 +54,9 @@ class Mle:
 
     score: float
     neighbours: tuple[int, ...]
-    per_k: Float[Tensor, "k"]
-    levina_bickel: Float[Tensor, "k"]
-    mackay_ghahramani: Float[Tensor, "k"]
+    per_k: Float[Tensor, " k"]
+    levina_bickel: Float[Tensor, " k"]
+    mackay_ghahramani: Float[Tensor, " k"]
     stable: Stable
     n_points: int
 
@@ -76,12 +105,12 @@ def distinct_distances(
     return neighbour_distances(kept, n_neighbours)
 
 
-def _inverse(distances: Float[Tensor, "sample k"]) -> Float[Tensor, "sample"]:
+def _inverse(distances: Float[Tensor, "sample k"]) -> Float[Tensor, " sample"]:
     # 1 / d_k(x) = 1/(k − 1) Σ_{j<k} log T_k(x) / T_j(x)
     return (distances[:, -1:] / distances[:, :-1]).log().mean(1)
 
 
-def _mean_of_estimates(inverses: Float[Tensor, "k sample"]) -> Float[Tensor, "k"]:
+def _mean_of_estimates(inverses: Float[Tensor, "k sample"]) -> Float[Tensor, " k"]:
     # a point whose neighbours are all equally far has no estimate of its own
     finite = inverses > 0
     estimates = torch.where(finite, 1.0 / inverses.clamp(min=1e-300), 0.0).sum(1) / finite.sum(1)
@@ -97,3 +126,20 @@ def checked(neighbours: Sequence[int], averaging: str) -> tuple[int, ...]:
     if len(neighbours) == 0:
         raise ValueError("neighbours must name at least one number of neighbours, given none")
     return tuple(sorted({int(k) for k in neighbours}))
+
+
+ROW = Metric(
+    mle,
+    name="mle",
+    label="MLE",
+    title="Intrinsic dimension by maximum likelihood (MLE)",
+    tells="In how many dimensions do the codes lie, whatever surface they lie on?",
+    kind="unsupervised",
+    needs="codes",
+    range=(0.0, math.inf),
+    better="neither",
+    invariant_to=DISTANCES,
+    at_chance="0 for a constant code; about the number of latents for white noise",
+    paper="levina2004maximum",
+    example='mle(codes, averaging="mackay_ghahramani").per_k',
+)

@@ -1,4 +1,22 @@
-"""Intrinsic dimension from two nearest neighbours, TwoNN (Facco et al., 2017)."""
+"""Intrinsic dimension from two nearest neighbours, TwoNN (Facco et al., 2017).
+
+```
+r(x) = T_2(x) / T_1(x),   −log(1 − F(r)) = d · log r,   F the empirical distribution of r
+```
+
+**Protocol.** A line through the origin, fitted to the smallest nine tenths of the ratios (`anchor=0.9`): the others
+are outliers, as published.
+
+**Rewards.** Codes whose density varies: two neighbours are near enough for it to be even.
+
+**Misses.** The same as [MLE](mle.md), and more: it sees the finest scale alone, so a little noise on every latent
+counts as a dimension. Too high for data of high dimension. It is a description rather than a mark.
+
+## Known defects, and what is done about them
+
+- Points that occur several times count once; a constant code has dimension 0.
+- On a grid the two neighbours are equally far everywhere: the answer is infinite, and means that there is none.
+"""
 
 import math
 from dataclasses import dataclass
@@ -8,6 +26,7 @@ import torch
 
 from unweave.metrics.dimension.mle import distinct_distances
 from unweave.metrics.estimators.arrays import as_codes
+from unweave.metrics.row import DISTANCES, Metric
 from unweave.shapes import Float, Tensor
 
 
@@ -16,8 +35,8 @@ class TwoNN:
     """``score`` is the slope of ``log_survival`` over ``log_ratio``, two lines that should be one if it holds."""
 
     score: float
-    log_ratio: Float[Tensor, "kept"]
-    log_survival: Float[Tensor, "kept"]
+    log_ratio: Float[Tensor, " kept"]
+    log_survival: Float[Tensor, " kept"]
     n_points: int
 
 
@@ -49,3 +68,20 @@ def two_nn_of(distances: Float[Tensor, "sample neighbour"], anchor: float = 0.9)
     square = float((kept * kept).sum())
     slope = float((kept * survival).sum()) / square if square > 0 else math.inf
     return TwoNN(slope, kept, survival, n_points)
+
+
+ROW = Metric(
+    two_nn,
+    name="two_nn",
+    label="TwoNN",
+    title="Intrinsic dimension from two neighbours (TwoNN)",
+    tells="The same question, asked of the two nearest neighbours only.",
+    kind="unsupervised",
+    needs="codes",
+    range=(0.0, math.inf),
+    better="neither",
+    invariant_to=DISTANCES,
+    at_chance="0 for a constant code; about the number of latents for white noise; infinite on a grid",
+    paper="facco2017estimating",
+    example="two_nn(codes).n_points",
+)

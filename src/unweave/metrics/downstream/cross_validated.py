@@ -13,10 +13,10 @@ COSTS = np.logspace(-4, 4, 10)
 
 def cross_validated(
     codes: Float[np.ndarray, "sample latent"],
-    labels: Int[np.ndarray, "sample"],
+    labels: Int[np.ndarray, " sample"],
     test: Float[np.ndarray, "test latent"],
     scheme: str = "multinomial",
-) -> tuple[Int[np.ndarray, "sample"], Int[np.ndarray, "test"]]:
+) -> tuple[Int[np.ndarray, " sample"], Int[np.ndarray, " test"]]:
     """The labels given to both tables. A single label is given everywhere."""
     classes, targets = np.unique(labels, return_inverse=True)
     if len(classes) == 1:
@@ -54,7 +54,7 @@ def _path(codes: np.ndarray, targets: np.ndarray, n_classes: int) -> list[Float[
     return path
 
 
-def _folds(targets: Int[np.ndarray, "sample"]) -> list[tuple[np.ndarray, np.ndarray]]:
+def _folds(targets: Int[np.ndarray, " sample"]) -> list[tuple[np.ndarray, np.ndarray]]:
     """Five folds in the order of the rows, without those whose remainder has a single class: nothing to learn there."""
     rows = np.arange(len(targets))
     parts = [(np.setdiff1d(rows, held_out), held_out) for held_out in np.array_split(rows, N_FOLDS)]

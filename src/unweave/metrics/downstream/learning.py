@@ -9,6 +9,7 @@ import torch
 
 from unweave.metrics.downstream.cross_validated import cross_validated
 from unweave.metrics.estimators.arrays import check_count
+from unweave.metrics.estimators.lbfgs import one_blas_thread
 from unweave.metrics.estimators.side_by_side import side_by_side
 from unweave.metrics.supervised.logistic import check_scheme
 from unweave.metrics.supervised.split import N_TEST, Split, split
@@ -25,7 +26,7 @@ class Downstream:
     score: float
     sizes: tuple[int, ...]
     """Numbers of labels."""
-    mean: Float[Tensor, "size"]
+    mean: Float[Tensor, " size"]
     test: Float[Tensor, "size factor"]
     train: Float[Tensor, "size factor"]
     efficiency: float | None
@@ -65,7 +66,8 @@ def downstream(
 
     n_factors = parts.factors.shape[1]
     jobs = [(size, k) for size in chosen for k in range(n_factors)]
-    found = side_by_side(accuracies, jobs, size=lambda job: job[0] * parts.sizes[job[1]])
+    with one_blas_thread():
+        found = side_by_side(accuracies, jobs, size=lambda job: job[0] * parts.sizes[job[1]])
     accuracy = np.array(found).T.reshape(2, len(chosen), n_factors)
     mean = accuracy[1].mean(1)
     train, test = torch.from_numpy(accuracy)
@@ -93,7 +95,7 @@ def _parts(
     return split(codes, factors, test_codes, test_factors, n_train=chosen[-1], n_test=test, seed=seed), chosen
 
 
-def _efficiency(sizes: tuple[int, ...], mean: Float[np.ndarray, "size"]) -> float | None:
+def _efficiency(sizes: tuple[int, ...], mean: Float[np.ndarray, " size"]) -> float | None:
     if 100 not in sizes or 10_000 not in sizes or mean[sizes.index(10_000)] == 0:
         return None
     return float(mean[sizes.index(100)] / mean[sizes.index(10_000)])

@@ -17,7 +17,7 @@ class Spi:
 
     score: float
     per_pair: float
-    per_example: Float[Tensor, "sample"]
+    per_example: Float[Tensor, " sample"]
 
 
 def spi(images: Any, reconstructions: Any) -> Spi:

@@ -188,7 +188,7 @@ def _relabel(values: Int[Tensor, "sample factor"]) -> Categories:
     return Categories(torch.stack(labels, dim=-1), sizes)
 
 
-def _dense(column: Int[Tensor, "sample"]) -> tuple[Int[Tensor, "sample"], int]:
+def _dense(column: Int[Tensor, " sample"]) -> tuple[Int[Tensor, " sample"], int]:
     least, most = int(column.min()), int(column.max())
     if most - least > 8 * len(column) + 1024:
         seen, labels = torch.unique(column, return_inverse=True)

@@ -8,7 +8,7 @@ import numpy as np
 from unweave.shapes import Float, Int
 
 
-def largest_assignment(gains: Float[np.ndarray, "row column"]) -> Int[np.ndarray, "row"]:
+def largest_assignment(gains: Float[np.ndarray, "row column"]) -> Int[np.ndarray, " row"]:
     """For every row of a square table its column, each column once, so that the gains add up to the most."""
     return _solver()(gains)
 
@@ -23,7 +23,7 @@ def _solver() -> Callable[[np.ndarray], np.ndarray]:
     return lambda gains: np.asarray(linear_sum_assignment(gains, maximize=True)[1], dtype=np.int64)
 
 
-def by_augmenting_paths(gains: Float[np.ndarray, "row column"]) -> Int[np.ndarray, "row"]:
+def by_augmenting_paths(gains: Float[np.ndarray, "row column"]) -> Int[np.ndarray, " row"]:
     """The Hungarian method with potentials, O(n³): rows enter one by one, each by a shortest augmenting path."""
     costs, n = -np.asarray(gains, dtype=np.float64), len(gains)
     row_prices, column_prices = np.zeros(n + 1), np.zeros(n + 1)
@@ -42,10 +42,10 @@ def by_augmenting_paths(gains: Float[np.ndarray, "row column"]) -> Int[np.ndarra
 
 def _shortest_path(
     costs: Float[np.ndarray, "row column"],
-    row_prices: Float[np.ndarray, "place"],
-    column_prices: Float[np.ndarray, "place"],
-    owner: Int[np.ndarray, "place"],
-) -> tuple[int, Int[np.ndarray, "column"]]:
+    row_prices: Float[np.ndarray, " place"],
+    column_prices: Float[np.ndarray, " place"],
+    owner: Int[np.ndarray, " place"],
+) -> tuple[int, Int[np.ndarray, " column"]]:
     """The nearest free column and the way back to the entering row; prices keep reduced costs from going below 0."""
     n = len(costs)
     distance, previous, used = np.full(n, np.inf), np.full(n, n), np.zeros(n + 1, dtype=bool)

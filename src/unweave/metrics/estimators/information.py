@@ -25,7 +25,7 @@ class Information:
     mutual: Float[Tensor, "*model latent factor"]
     joint_entropy: Float[Tensor, "*model latent factor"]
     code_entropy: Float[Tensor, "*model latent"]
-    factor_entropy: Float[Tensor, "factor"]
+    factor_entropy: Float[Tensor, " factor"]
     factor_counts: Float[Tensor, "factor value"]
     """How often every value of every factor occurs; rows are filled up with zeros."""
     n_bins: int
@@ -36,7 +36,7 @@ class Information:
         return self.code_entropy > 0
 
     @cached_property
-    def ceiling(self) -> Float[Tensor, "factor"]:
+    def ceiling(self) -> Float[Tensor, " factor"]:
         """What an ideal code, the factor's own rank, tells once it is in bins: H(v), less beyond n_bins values."""
         return _entropy_of(torch.stack([_merge(counts, self.n_bins) for counts in self.factor_counts]))
 
@@ -81,7 +81,7 @@ def mutual_information(
     return _pairwise(_rows(left), _rows(right), int(left.max()) + 1, int(right.max()) + 1)
 
 
-def entropy(labels: Int[Tensor, "sample column"]) -> Float[Tensor, "column"]:
+def entropy(labels: Int[Tensor, "sample column"]) -> Float[Tensor, " column"]:
     """Entropy of every column of labels (0, 1, 2 …)."""
     return _entropy_of(_counts(_rows(labels), int(labels.max()) + 1))
 
@@ -128,7 +128,7 @@ def _mutual(counts: Float[Tensor, "left right n_left n_right"], n_samples: int) 
     return (torch.xlogy(counts, ratio).sum((-1, -2)) / n_samples).clamp_(min=0.0)
 
 
-def _merge(counts: Float[Tensor, "value"], n_bins: int) -> Float[Tensor, "n_bins"]:
+def _merge(counts: Float[Tensor, " value"], n_bins: int) -> Float[Tensor, " n_bins"]:
     ranks = torch.arange(int((counts > 0).sum()), dtype=torch.float64, device=counts.device)
     bins = discretise(ranks[:, None], n_bins)[:, 0]
     return torch.zeros(n_bins, dtype=torch.float64, device=counts.device).index_add_(0, bins, counts[: len(ranks)])
@@ -140,7 +140,7 @@ def _counts(labels: Int[Tensor, "column sample"], n_labels: int) -> Float[Tensor
     return counts.view(len(labels), n_labels).to(torch.float64)
 
 
-def _entropy_of(counts: Float[Tensor, "column label"]) -> Float[Tensor, "column"]:
+def _entropy_of(counts: Float[Tensor, "column label"]) -> Float[Tensor, " column"]:
     n_samples = counts.sum(-1)
     # H = Σ n_i/N log(N / n_i)
     return torch.xlogy(counts, n_samples[:, None] / counts.clamp(min=1.0)).sum(-1) / n_samples

@@ -12,7 +12,7 @@ from unweave.shapes import Float, Tensor
 def lasso(
     gram: Float[Tensor, "problem latent latent"],
     cross: Float[Tensor, "problem latent"],
-    target: Float[Tensor, "problem"],
+    target: Float[Tensor, " problem"],
     penalty: float,
     *,
     tolerance: float = 1e-4,
@@ -41,7 +41,7 @@ def _sweep(
     cross: Float[Tensor, "problem latent"],
     weights: Float[Tensor, "problem latent"],
     penalty: float,
-) -> tuple[Float[Tensor, "problem latent"], Float[Tensor, "problem"]]:
+) -> tuple[Float[Tensor, "problem latent"], Float[Tensor, " problem"]]:
     weights, change = weights.clone(), torch.zeros_like(cross[:, 0])
     fitted = (gram @ weights[..., None])[..., 0]
     for place in range(cross.shape[1]):
@@ -58,10 +58,10 @@ def _sweep(
 def _gap(
     gram: Float[Tensor, "problem latent latent"],
     cross: Float[Tensor, "problem latent"],
-    target: Float[Tensor, "problem"],
+    target: Float[Tensor, " problem"],
     weights: Float[Tensor, "problem latent"],
     penalty: float,
-) -> Float[Tensor, "problem"]:
+) -> Float[Tensor, " problem"]:
     """Primal less dual objective, the dual at the residual scaled into the feasible set."""
     fitted = (gram @ weights[..., None])[..., 0]
     explained = (weights * cross).sum(-1)

@@ -10,7 +10,7 @@ from unweave.shapes import Float, Int, Tensor
 
 
 def neighbour_information(
-    code: Float[Tensor, "sample"], labels: Int[Tensor, "sample"], n_neighbours: int
+    code: Float[Tensor, " sample"], labels: Int[Tensor, " sample"], n_neighbours: int
 ) -> Float[Tensor, ""]:
     """I(code; labels) in nats, never negative. Labels that occur once are left out; ties should be broken before."""
     counts = torch.bincount(labels)[labels]
@@ -28,8 +28,8 @@ def neighbour_information(
 
 
 def _kth_distance(
-    values: Float[Tensor, "sample"], labels: Int[Tensor, "sample"], k: Int[Tensor, "sample"]
-) -> Float[Tensor, "sample"]:
+    values: Float[Tensor, " sample"], labels: Int[Tensor, " sample"], k: Int[Tensor, " sample"]
+) -> Float[Tensor, " sample"]:
     """Distance to the k-th neighbour of the same label; values ascend within each label, labels lie together."""
     distance = torch.empty_like(values)
     for size in k.unique().tolist():
@@ -39,7 +39,7 @@ def _kth_distance(
     return distance
 
 
-def _in_windows(values: Float[Tensor, "sample"], labels: Int[Tensor, "sample"], k: int) -> Float[Tensor, "sample"]:
+def _in_windows(values: Float[Tensor, " sample"], labels: Int[Tensor, " sample"], k: int) -> Float[Tensor, " sample"]:
     """The least, over the windows of one label that hold a value, of its distance to the window's farther end."""
     n_windows = len(values) - k
     first, last = values[:n_windows], values[k:].clone()
@@ -53,8 +53,8 @@ def _in_windows(values: Float[Tensor, "sample"], labels: Int[Tensor, "sample"], 
 
 
 def _points_closer(
-    ordered: Float[Tensor, "sample"], values: Float[Tensor, "sample"], distance: Float[Tensor, "sample"]
-) -> Int[Tensor, "sample"]:
+    ordered: Float[Tensor, " sample"], values: Float[Tensor, " sample"], distance: Float[Tensor, " sample"]
+) -> Int[Tensor, " sample"]:
     """How many points lie strictly closer than the distance, the point itself included."""
     low = torch.searchsorted(ordered, values - distance, right=True)
     high = torch.searchsorted(ordered, values + distance)

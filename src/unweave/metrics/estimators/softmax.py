@@ -17,7 +17,7 @@ TOLERANCE = 1e-4
 
 def fit_softmax(
     codes: Float[np.ndarray, "sample feature"],
-    targets: Int[np.ndarray, "sample"],
+    targets: Int[np.ndarray, " sample"],
     *,
     n_classes: int | None = None,
     cost: float = 1.0,
@@ -60,7 +60,7 @@ class _Problem:
         self.share = torch.from_numpy(share / n_samples)
         self.penalty = 1.0 / (cost * n_samples)
 
-    def loss_and_gradient(self, flat: Float[np.ndarray, "weight"]) -> tuple[float, Float[np.ndarray, "weight"]]:
+    def loss_and_gradient(self, flat: Float[np.ndarray, " weight"]) -> tuple[float, Float[np.ndarray, " weight"]]:
         weights = torch.from_numpy(flat).view(self.shape)
         scores = weights @ self.columns
         loss, pull = self._softmax(scores) if len(scores) > 1 else self._sigmoid(scores)

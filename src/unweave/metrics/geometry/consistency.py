@@ -18,9 +18,9 @@ class SelfConsistency:
     """
 
     score: float
-    per_latent: Float[Tensor, "latent"]
-    error: Float[Tensor, "latent"]
-    variance: Float[Tensor, "latent"]
+    per_latent: Float[Tensor, " latent"]
+    error: Float[Tensor, " latent"]
+    variance: Float[Tensor, " latent"]
 
 
 def self_consistency(mean: Any, again: Any, *, active: Any = None) -> SelfConsistency:

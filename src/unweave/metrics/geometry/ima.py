@@ -18,7 +18,7 @@ class ImaContrast:
     """
 
     score: float
-    per_example: Float[Tensor, "sample"]
+    per_example: Float[Tensor, " sample"]
     singular: float
 
 

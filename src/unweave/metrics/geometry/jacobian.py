@@ -99,7 +99,7 @@ def _general(
 
 
 def _along(
-    decode: Decode, codes: Float[Tensor, "sample latent"], direction: Float[Tensor, "latent"]
+    decode: Decode, codes: Float[Tensor, "sample latent"], direction: Float[Tensor, " latent"]
 ) -> Float[Tensor, "sample feature"]:
     outputs, moved = torch.func.jvp(decode, (codes,), (direction.expand_as(codes),))[:2]
     if len(outputs) != len(codes):

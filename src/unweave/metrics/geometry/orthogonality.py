@@ -20,7 +20,7 @@ class Orthogonality:
     """
 
     score: float
-    per_example: Float[Tensor, "sample"]
+    per_example: Float[Tensor, " sample"]
     latent: Int[Tensor, "sample direction"]
     singular_values: Float[Tensor, "sample direction"]
     degenerate: float
@@ -68,7 +68,7 @@ def restricted(gram: Any, active: Any = None) -> Float[Tensor, "sample latent la
         raise ValueError("gram must be finite: it holds NaN or infinity; look at the decoder's weights")
     if active is None:
         return table
-    kept: Bool[Tensor, "latent"] = torch.as_tensor(active, dtype=torch.bool, device=table.device)
+    kept: Bool[Tensor, " latent"] = torch.as_tensor(active, dtype=torch.bool, device=table.device)
     if kept.shape != table.shape[1:2]:
         raise ValueError(f"active must mark each of the {table.shape[1]} latents, not {tuple(kept.shape)} entries")
     if not bool(kept.any()):

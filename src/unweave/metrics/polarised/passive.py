@@ -24,7 +24,7 @@ class PassiveCorrelation:
     strongest: Float[Tensor, "*snapshot latent"]
     partner: Int[Tensor, "*snapshot latent"]
     correlation: Float[Tensor, "*snapshot latent latent"]
-    often: Float[Tensor, "latent"]
+    often: Float[Tensor, " latent"]
     """Share of the snapshots in which a latent's strongest |correlation| exceeds the threshold (Figure 6.10)."""
 
 

@@ -21,7 +21,7 @@ class RateDistortion:
     distortion: float
     elbo: float
     rate_in_bits: float
-    per_latent: Float[Tensor, "latent"]
+    per_latent: Float[Tensor, " latent"]
 
 
 def rate_distortion(kl: Any, reconstruction: Any) -> RateDistortion:

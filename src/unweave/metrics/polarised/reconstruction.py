@@ -20,8 +20,8 @@ class ReconstructionSplit:
     deterministic: float
     stochastic: float
     rest: float
-    deterministic_per_example: Float[Tensor, "sample"]
-    stochastic_per_example: Float[Tensor, "sample"]
+    deterministic_per_example: Float[Tensor, " sample"]
+    stochastic_per_example: Float[Tensor, " sample"]
 
 
 def reconstruction_split(images: Any, at_mean: Any, at_samples: Any) -> ReconstructionSplit:
@@ -49,7 +49,7 @@ def reconstruction_split(images: Any, at_mean: Any, at_samples: Any) -> Reconstr
 
 def linear_stochastic_loss(
     gram: Float[Tensor, "sample latent latent"], variance: Float[Tensor, "sample latent"]
-) -> Float[Tensor, "sample"]:
+) -> Float[Tensor, " sample"]:
     """The stochastic part of a decoder that is linear over the noise, E ‖J ε‖² = Σ_j σ_j² ‖J_j‖² (equation 3.13).
 
     ``gram`` holds JᵀJ of the decoder at each mean (:func:`unweave.metrics.geometry.jacobian.decoder_gram`).

@@ -25,8 +25,8 @@ class Regime:
     delta: float
     kl: float
     approximate: float
-    per_latent: Float[Tensor, "latent"]
-    active: Bool[Tensor, "latent"]
+    per_latent: Float[Tensor, " latent"]
+    active: Bool[Tensor, " latent"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class RegimeShare:
 
     share: float
     since: int | None
-    delta: Float[Tensor, "row"]
+    delta: Float[Tensor, " row"]
     threshold: float
 
 

@@ -1,11 +1,31 @@
-"""Difference of the traces of sampled and mean codes (Bonheme, 2023, Propositions 8.3.1 to 8.3.3)."""
+"""Difference of the traces of sampled and mean codes (Bonheme, 2023, Propositions 8.3.1 to 8.3.3).
 
+```
+Tr Var[Z] − Tr Var[M] = Σ_j E[σ²_j],   Z sampled and M mean codes
+```
+
+**Protocol.** From the posterior variances, whose mean is the expected difference; `sampled=` takes drawn codes
+instead, as published. It is the criterion of FONDUE ([how many latents?](../dimension.md)).
+
+**Rewards.** Models that use every latent precisely: 0. Each passive latent adds 1, each mixed one something between.
+
+**Misses.** Which latents they are, and whether what the others say is of any use. Many imprecise latents add up to
+what one passive one gives.
+
+## Known defects, and what is done about them
+
+- A deterministic autoencoder scores 0 whatever it learned.
+- Codes without variances are refused: there is no noise to compare.
+"""
+
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from unweave.metrics.estimators.arrays import as_codes, check_lengths
+from unweave.metrics.row import Metric
 from unweave.shapes import Float, Tensor
 
 
@@ -21,7 +41,7 @@ class Traces:
     score: float
     sampled: float
     mean: float
-    per_latent: Float[Tensor, "latent"]
+    per_latent: Float[Tensor, " latent"]
     counts: int
 
 
@@ -47,3 +67,19 @@ def traces(mean: Any, variance: Any = None, *, sampled: Any = None) -> Traces:
     per_latent = other.mean(0) if sampled is None else other.var(0, correction=1) - of_mean
     score, trace = float(per_latent.sum()), float(of_mean.sum())
     return Traces(score, trace + score, trace, per_latent, int(torch.tensor(score).round().clamp(min=0)))
+
+
+ROW = Metric(
+    traces,
+    name="traces",
+    title="Trace difference",
+    tells="How many latents carry the prior's noise in place of the data?",
+    kind="unsupervised",
+    needs="codes variance",
+    range=(0.0, math.inf),
+    better="less",
+    invariant_to=("sample order", "latent order", "latent sign", "latent shift"),
+    at_chance="the number of latents for a collapsed model; 0 for a deterministic one",
+    paper="bonheme2023polarised",
+    example="traces(codes, variance).per_latent",
+)

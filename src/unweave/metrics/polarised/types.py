@@ -22,8 +22,8 @@ def variable_types(
     *,
     rule: str = "variance",
     threshold: float | None = None,
-    prior_variance: Float[Tensor, "latent"] | Float[Tensor, "sample latent"] | None = None,
-    prior_mean: Float[Tensor, "latent"] | Float[Tensor, "sample latent"] | None = None,
+    prior_variance: Float[Tensor, " latent"] | Float[Tensor, "sample latent"] | None = None,
+    prior_mean: Float[Tensor, " latent"] | Float[Tensor, "sample latent"] | None = None,
 ) -> list[Type]:
     """The type of every latent, from the means and variances of its posterior over a sample.
 
@@ -34,6 +34,12 @@ def variable_types(
     A learned prior, the same for all examples or one for each, is divided out first: σ² is read as σ²/σ†², μ as
     (μ − μ†)/σ†. A deterministic autoencoder (variance 0 everywhere) has active latents only, by every rule but
     ``spread``.
+
+    >>> import torch
+    >>> import unweave as uw
+    >>> mean = torch.randn(100, 2) * torch.tensor([1.0, 0.0])
+    >>> uw.variable_types(mean, torch.tensor([[0.01, 1.0]]).expand(100, 2))
+    ['active', 'passive']
     """
     if mean.shape != variance.shape or mean.ndim != 2 or len(mean) < 2:
         raise ValueError(

@@ -19,8 +19,8 @@ class Matching:
     """
 
     score: float
-    partner: Int[Tensor, "left"]
-    correlation: Float[Tensor, "left"]
+    partner: Int[Tensor, " left"]
+    correlation: Float[Tensor, " left"]
     matrix: Float[Tensor, "left right"]
 
 
@@ -55,7 +55,7 @@ def matching(
     return Matching(float(signed.abs().sum()) / max(1, min(inside.shape)), partner, signed, matrix)
 
 
-def _marked(active: Any, n_latents: int, name: str) -> Bool[Tensor, "latent"]:
+def _marked(active: Any, n_latents: int, name: str) -> Bool[Tensor, " latent"]:
     if active is None:
         return torch.ones(n_latents, dtype=torch.bool)
     marks = torch.as_tensor(active, dtype=torch.bool).cpu()

@@ -18,7 +18,7 @@ class Svcca:
     """
 
     scores: Float[Tensor, "left right"]
-    directions: Int[Tensor, "layer"]
+    directions: Int[Tensor, " layer"]
     saturated: Bool[Tensor, "left right"]
 
 

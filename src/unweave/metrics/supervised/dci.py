@@ -1,4 +1,30 @@
-"""Disentanglement, completeness, informativeness, DCI (Eastwood & Williams, 2018)."""
+"""Disentanglement, completeness, informativeness, DCI (Eastwood & Williams, 2018).
+
+```
+R_jk = importance of latent j to boosted trees that predict factor k
+D = Σ_j ρ_j (1 − H_K(R_j· / Σ_k R_jk)),  ρ_j = Σ_k R_jk / ΣΣ R
+C = the same over columns
+I = mean test accuracy
+```
+
+**Protocol.** One `GradientBoostingClassifier` per factor with its defaults (100 rounds, depth 3), fitted on 10,000
+rows and tested on 5,000. `backend="fast"` grows the same trees over binned codes, all classes together;
+`backend="sklearn"` (`--dci-trees sklearn`) is the reference and takes minutes. The back end is recorded with the
+value.
+
+**Rewards.** D: latents that matter to one factor only. C: factors that need one latent only. I: any code from which
+trees recover the factors.
+
+**Misses.** Importance is not information: trees split redundant latents unevenly, and two latents that matter equally
+say nothing about how much. Informativeness alone does not see rotations.
+
+## Known defects, and what is done about them
+
+- Informativeness is an accuracy, as disentanglement_lib reports it; the paper's is an error.
+- The original leaves the trees unseeded; D of one table moved by ±0.0005. Equal latents share their importance by lot
+  there, exactly here.
+- A constant factor has no importance and weighs nothing.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +35,7 @@ import torch
 
 from unweave.metrics.estimators.arrays import check_count
 from unweave.metrics.estimators.side_by_side import side_by_side
+from unweave.metrics.row import Metric
 from unweave.metrics.supervised.split import Split, split
 from unweave.metrics.supervised.trees import N_ROUNDS, Fitted, fast_trees, sklearn_trees
 from unweave.shapes import Float, Tensor
@@ -29,12 +56,12 @@ class Dci:
     """Mean accuracy on the test rows."""
     informativeness_train: float
     importance: Float[Tensor, "latent factor"]
-    per_latent: Float[Tensor, "latent"]
+    per_latent: Float[Tensor, " latent"]
     """Disentanglement of each latent, before weighing."""
-    per_factor: Float[Tensor, "factor"]
+    per_factor: Float[Tensor, " factor"]
     """Completeness of each factor, before weighing."""
-    accuracy: Float[Tensor, "factor"]
-    accuracy_train: Float[Tensor, "factor"]
+    accuracy: Float[Tensor, " factor"]
+    accuracy_train: Float[Tensor, " factor"]
     backend: str
 
 
@@ -103,7 +130,7 @@ def completeness(importance: Float[np.ndarray, "latent factor"]) -> float:
     return disentanglement(np.asarray(importance).T)
 
 
-def concentration(rows: Float[np.ndarray, "row column"]) -> Float[np.ndarray, "row"]:
+def concentration(rows: Float[np.ndarray, "row column"]) -> Float[np.ndarray, " row"]:
     """1 − entropy of each row's shares, to the base of their number. A row of one column is concentrated."""
     rows = np.abs(np.asarray(rows, np.float64))
     if rows.shape[1] == 1:
@@ -112,3 +139,23 @@ def concentration(rows: Float[np.ndarray, "row column"]) -> Float[np.ndarray, "r
     shares /= shares.sum(1, keepdims=True)
     # H_K(P) = −Σ_k P_k log_K P_k
     return 1.0 + (shares * np.log(shares)).sum(1) / np.log(rows.shape[1])
+
+
+ROW = Metric(
+    dci,
+    name="dci",
+    label="DCI",
+    title="Disentanglement, completeness, informativeness (DCI)",
+    tells="Does each latent serve one factor (D), each factor one latent (C), and do the factors follow from the "
+    "code (I)?",
+    kind="supervised",
+    needs="codes factors split",
+    range=(0.0, 1.0),
+    better="more",
+    invariant_to=("latent shift", "factor order"),
+    at_chance="0 for a constant code, near 0 for noise; informativeness is then the share of the commonest value",
+    paper="eastwood2018framework",
+    example="dci(codes, factors).importance",
+    scores=("disentanglement", "completeness", "informativeness"),
+    on_cpu="boosted trees",
+)

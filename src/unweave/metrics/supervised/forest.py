@@ -45,7 +45,7 @@ class Forest:
         self.rows = torch.from_numpy(binned.argsort(axis=1, kind="stable").flatten())
 
     def grow(
-        self, residual: Float[np.ndarray, "sample tree"], order: Int[np.ndarray, "latent"]
+        self, residual: Float[np.ndarray, "sample tree"], order: Int[np.ndarray, " latent"]
     ) -> tuple[list[Splits], UInt8[np.ndarray, "tree sample"]]:
         """The splits of every level, and each sample's leaf. Of equal splits the first latent in ``order`` wins."""
         sums, counts = _upto(self._sum([residual])), self.counts
@@ -105,7 +105,7 @@ def descend(
 def _best_splits(
     sums: Float[np.ndarray, "node latent bin tree"],
     counts: Float[np.ndarray, "node latent bin #tree"],
-    order: Int[np.ndarray, "latent"],
+    order: Int[np.ndarray, " latent"],
 ) -> Splits:
     # node by node, so that what a node needs stays in the cache
     each = zip(*(_best_split(*node, order) for node in zip(sums, counts)))
@@ -116,7 +116,7 @@ def _best_splits(
 def _best_split(
     sums: Float[np.ndarray, "latent bin tree"],
     counts: Float[np.ndarray, "latent bin #tree"],
-    order: Int[np.ndarray, "latent"],
+    order: Int[np.ndarray, " latent"],
 ) -> tuple[np.ndarray, ...]:
     """From the sums and counts up to every bin. Where no split gains anything, all samples stay together."""
     total, n_total = sums[0, -1], counts[0, -1]

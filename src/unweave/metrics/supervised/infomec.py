@@ -1,4 +1,25 @@
-"""InfoM, InfoE and InfoC: modularity, explicitness and compactness (Hsu et al., 2023)."""
+"""InfoM, InfoE and InfoC: modularity, explicitness and compactness (Hsu et al., 2023).
+
+```
+N_jk = I(z_j; v_k) / H(v_k), over active latents
+InfoM = (mean_j max_k N_jk / Σ_k N_jk − 1/K) / (1 − 1/K)
+InfoC = (mean_k max_j N_jk / Σ_j N_jk − 1/d) / (1 − 1/d)
+InfoE = mean_k 1 − CE_k / log(values of k), CE_k of a linear softmax classifier
+```
+
+**Protocol.** Continuous codes: information by ten nearest neighbours, latents narrower than a twentieth of the widest
+pruned. `discrete=True` for quantised codes: information by counting.
+
+**Rewards.** InfoM: latents with one factor. InfoC: factors with one latent. InfoE: factors that follow linearly.
+
+**Misses.** InfoM alone gives noise 0.48: of several small informations one is the largest. Read the three together.
+
+## Known defects, and what is done about them
+
+- The authors' explicitness is fitted and scored on the same rows; unbalanced factors can push it below 0, where it is
+  0 here.
+- Slower than its neighbours: nearest neighbours for every pair and a classifier for every factor.
+"""
 
 import math
 from dataclasses import dataclass
@@ -9,8 +30,10 @@ import torch
 
 from unweave.metrics.estimators.arrays import Categories, as_categories, as_codes_and_factors, check_count
 from unweave.metrics.estimators.information import entropy, mutual_information
+from unweave.metrics.estimators.lbfgs import one_blas_thread
 from unweave.metrics.estimators.neighbours import neighbour_information
 from unweave.metrics.estimators.side_by_side import side_by_side
+from unweave.metrics.row import ORDER, Metric
 from unweave.metrics.supervised.logistic import logistic
 from unweave.shapes import Bool, Float, Int, Tensor
 
@@ -23,8 +46,8 @@ class Infomec:
     explicitness: float
     compactness: float
     share: Float[Tensor, "latent factor"]
-    active: Bool[Tensor, "latent"]
-    per_factor: Float[Tensor, "factor"]
+    active: Bool[Tensor, " latent"]
+    per_factor: Float[Tensor, " factor"]
     """Explicitness of every factor."""
 
     @property
@@ -57,7 +80,8 @@ def infomec(codes: Any, factors: Any, *, discrete: bool = False, n_neighbours: i
     if bool(active.any()):
         features = _one_hot(labels) if labels else _scaled(table).cpu().numpy()
         columns = [truth.values[:, factor].cpu().numpy() for factor in kept]
-        found = side_by_side(lambda labels: _explicit(features, labels), columns, size=np.max)
+        with one_blas_thread():
+            found = side_by_side(lambda labels: _explicit(features, labels), columns, size=np.max)
         per_factor[kept] = torch.tensor(found, dtype=torch.float64)
     return Infomec(
         modularity=_sharpness(share[active][:, kept], dim=1),
@@ -94,7 +118,7 @@ def _neighbours(
     scaled = scaled + 1e-10 * scaled.abs().mean(0).clamp(min=1.0) * noise
     columns = truth.values.unbind(-1)
 
-    def tell(code: Float[Tensor, "sample"]) -> Float[Tensor, "factor"]:
+    def tell(code: Float[Tensor, " sample"]) -> Float[Tensor, " factor"]:
         return torch.stack([neighbour_information(code, factor, n_neighbours) for factor in columns])
 
     return torch.stack(side_by_side(tell, scaled.unbind(-1)))
@@ -122,3 +146,23 @@ def _explicit(features: np.ndarray, labels: np.ndarray) -> float:
     nothing = math.log(len(classes))
     # (log K − H) / log K with the log-loss H, no probability below what a double tells from 0
     return max(0.0, float((nothing + np.log(own.clip(np.finfo(np.float64).eps)).mean()) / nothing))
+
+
+ROW = Metric(
+    infomec,
+    name="infomec",
+    label="InfoMEC",
+    title="InfoM, InfoE, InfoC",
+    tells="Modularity, explicitness and compactness by one yardstick: shares of information.",
+    kind="supervised",
+    needs="codes factors seed",
+    range=(0.0, 1.0),
+    better="more",
+    invariant_to=(*ORDER, "latent sign", "latent shift", "global scale", "factor relabelling"),
+    at_chance="0 for a constant code; random codes get small explicitness, but modularity and compactness from the "
+    "noise of their small informations",
+    paper="hsu2023disentanglement",
+    example="infomec(codes, factors).share",
+    scores=("modularity", "explicitness", "compactness"),
+    on_cpu="linear classifiers",
+)

@@ -16,13 +16,13 @@ N_AT_ONCE = 32_768
 class Grouped:
     """A table's rows grouped by the value of every factor that varies: a group is a slice of ``order``."""
 
-    factors: Int[np.ndarray, "moving"]
+    factors: Int[np.ndarray, " moving"]
     """The columns of the factors that vary; the others cannot be held fixed."""
     order: Int[np.ndarray, "moving sample"]
     start: Int[np.ndarray, "moving sample"]
     size: Int[np.ndarray, "moving sample"]
     """Where a row's own group starts, and how many rows it has."""
-    anchors: tuple[Int[np.ndarray, "anchor"], ...]
+    anchors: tuple[Int[np.ndarray, " anchor"], ...]
     """For every moving factor the rows that share their value with another row."""
 
 
@@ -50,7 +50,7 @@ def grouped(factors: Int[np.ndarray, "sample factor"]) -> Grouped:
 
 def fixed_batches(
     table: Grouped, n_batches: int, batch_size: int, generator: np.random.Generator
-) -> Iterator[tuple[Int[np.ndarray, "batch"], Int[np.ndarray, "batch sample"]]]:
+) -> Iterator[tuple[Int[np.ndarray, " batch"], Int[np.ndarray, "batch sample"]]]:
     """Which factor is fixed, and rows that share one value of it, a block of batches at a time."""
     for n in _blocks(n_batches, batch_size):
         which = generator.integers(len(table.factors), size=n)
@@ -61,7 +61,7 @@ def fixed_batches(
 
 def fixed_pairs(
     table: Grouped, n_batches: int, batch_size: int, generator: np.random.Generator
-) -> Iterator[tuple[Int[np.ndarray, "batch"], Int[np.ndarray, "batch sample"], Int[np.ndarray, "batch sample"]]]:
+) -> Iterator[tuple[Int[np.ndarray, " batch"], Int[np.ndarray, "batch sample"], Int[np.ndarray, "batch sample"]]]:
     """Which factor is shared, and pairs of rows that share its value, each pair its own value."""
     for n in _blocks(n_batches, batch_size):
         which = generator.integers(len(table.factors), size=n)

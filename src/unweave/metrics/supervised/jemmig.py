@@ -1,4 +1,23 @@
-"""Joint entropy minus mutual information gap, JEMMIG (Do and Tran, 2020)."""
+"""Joint entropy minus mutual information gap, JEMMIG (Do and Tran, 2020).
+
+```
+JEMMIG_k = H(z₁, v_k) − I(z₁; v_k) + I(z₂; v_k)
+score = mean over factors of 1 − JEMMIG_k / (H(v_k) + log n_bins)
+```
+
+**Protocol.** The same counts as MIG, 20 bins. The authors bin the posterior, 100 bins over [−4, 4]; `raw` is their
+quantity, in nats, less is better.
+
+**Rewards.** Factors that live in one latent which holds nothing else.
+
+**Misses.** Latents that are best for no factor.
+
+## Known defects, and what is done about them
+
+- **A constant code scores about a half** (0.66 in the picture): it tells nothing but is compact. Look at MIG beside
+  it, or use `--adjust chance`, which compares with the same code in random order.
+- The ceiling of 20 bins is MIG's.
+"""
 
 import math
 from dataclasses import dataclass
@@ -8,6 +27,7 @@ import torch
 
 from unweave.metrics.estimators.arrays import Score, as_score
 from unweave.metrics.estimators.information import informed
+from unweave.metrics.row import COUNTED, Metric
 from unweave.metrics.supervised.mig import gap
 from unweave.shapes import Float, Tensor
 
@@ -40,3 +60,23 @@ def jemmig(codes: Any, factors: Any = None, *, n_bins: int = 20) -> Jemmig:
     varies = known.factor_entropy > 0
     per_factor = torch.where(varies, (1.0 - raw / bound).clamp(0.0, 1.0), 0.0)
     return Jemmig(as_score(per_factor.sum(-1) / varies.sum().clamp(min=1)), per_factor, raw, known.mutual)
+
+
+ROW = Metric(
+    jemmig,
+    name="jemmig",
+    label="JEMMIG",
+    title="JEMMIG",
+    tells="MIG, less what the best latent holds besides its factor.",
+    kind="supervised",
+    needs="codes factors",
+    range=(0.0, 1.0),
+    better="more",
+    invariant_to=COUNTED,
+    at_chance="log(bins) / (H(v) + log(bins)), about a half, for a constant code; near 0 for random codes",
+    paper="do2020theory",
+    example="jemmig(codes, factors).raw",
+    counted=True,
+    batched=True,
+    compact=True,
+)

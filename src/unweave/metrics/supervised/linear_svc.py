@@ -17,11 +17,11 @@ TOLERANCE = 1e-9
 
 
 def linear_svc(
-    feature: Float[np.ndarray, "sample"],
-    labels: Int[np.ndarray, "sample"],
+    feature: Float[np.ndarray, " sample"],
+    labels: Int[np.ndarray, " sample"],
     *,
     cost: float = 0.01,
-) -> tuple[Float[np.ndarray, "row"], Float[np.ndarray, "row"]]:
+) -> tuple[Float[np.ndarray, " row"], Float[np.ndarray, " row"]]:
     """Slope and intercept of every class present, as ``LinearSVC(C=cost, class_weight="balanced")`` converged.
 
     The labels must be 0 … K − 1, each present. Two classes share one row, positive for the second, as there.
@@ -37,8 +37,8 @@ def linear_svc(
 
 
 def decide(
-    feature: Float[np.ndarray, "sample"], slope: Float[np.ndarray, "row"], intercept: Float[np.ndarray, "row"]
-) -> Int[np.ndarray, "sample"]:
+    feature: Float[np.ndarray, " sample"], slope: Float[np.ndarray, " row"], intercept: Float[np.ndarray, " row"]
+) -> Int[np.ndarray, " sample"]:
     """The class with the largest score."""
     scores = feature[:, None] * slope + intercept
     return scores.argmax(1) if len(slope) > 1 else (scores[:, 0] > 0).astype(np.int64)
@@ -48,13 +48,13 @@ def decide(
 class _Problem:
     """½(w² + b²) + Σ cost · max(0, 1 ∓ (w x + b))² for several positive classes at once."""
 
-    values: Float[np.ndarray, "sample"]
+    values: Float[np.ndarray, " sample"]
     moments: Float[np.ndarray, "moment prefix"]
-    keys: Int[np.ndarray, "sample"]
+    keys: Int[np.ndarray, " sample"]
     own_moments: Float[np.ndarray, "moment prefix"]
-    classes: Int[np.ndarray, "row"]
-    positive_cost: Float[np.ndarray, "row"]
-    negative_cost: Float[np.ndarray, "row"]
+    classes: Int[np.ndarray, " row"]
+    positive_cost: Float[np.ndarray, " row"]
+    negative_cost: Float[np.ndarray, " row"]
 
     @classmethod
     def of(
@@ -73,7 +73,7 @@ class _Problem:
         own = _prefix(values[by_class])
         return cls(values, _prefix(values), keys, own, classes, positive_cost, negative_cost)
 
-    def solve(self) -> tuple[Float[np.ndarray, "row"], Float[np.ndarray, "row"]]:
+    def solve(self) -> tuple[Float[np.ndarray, " row"], Float[np.ndarray, " row"]]:
         """Damped Newton, all rows together, until no gradient is left."""
         slope, intercept = np.zeros(len(self.classes)), np.zeros(len(self.classes))
         objective, gradient, step = self._newton(slope, intercept)
@@ -89,7 +89,7 @@ class _Problem:
 
     def _step_size(
         self, at: tuple[np.ndarray, np.ndarray], objective: np.ndarray, gradient: np.ndarray, step: np.ndarray
-    ) -> Float[np.ndarray, "row"]:
+    ) -> Float[np.ndarray, " row"]:
         size = np.ones(len(objective))
         descent = (gradient * step).sum(0)
         for _ in range(30):
@@ -137,6 +137,6 @@ class _Problem:
         )
 
 
-def _prefix(values: Float[np.ndarray, "sample"]) -> Float[np.ndarray, "moment prefix"]:
+def _prefix(values: Float[np.ndarray, " sample"]) -> Float[np.ndarray, "moment prefix"]:
     powers = np.stack([np.ones_like(values), values, values**2])
     return np.concatenate([np.zeros((3, 1)), np.cumsum(powers, axis=1)], axis=1)

@@ -18,13 +18,13 @@ SCHEMES = ("multinomial", "ovr")
 
 def logistic(
     codes: Float[np.ndarray, "sample latent"],
-    labels: Int[np.ndarray, "sample"],
+    labels: Int[np.ndarray, " sample"],
     tables: tuple[Float[np.ndarray, "_ latent"], ...],
     scheme: str = "multinomial",
     *,
     cost: float = 1.0,
     balanced: bool = False,
-) -> tuple[Int[np.ndarray, "class"], tuple[Float[np.ndarray, "_ class"], ...]]:
+) -> tuple[Int[np.ndarray, " class"], tuple[Float[np.ndarray, "_ class"], ...]]:
     """The classes seen, and their probabilities in every table; a single class has probability 1.
 
     ``cost`` is one over the penalty, as in scikit-learn; ``balanced`` gives every class the same weight in all

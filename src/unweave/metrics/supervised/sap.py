@@ -1,4 +1,27 @@
-"""Separated attribute predictability, SAP (Kumar et al., 2018)."""
+"""Separated attribute predictability, SAP (Kumar et al., 2018).
+
+```
+SAP = mean over factors k of (S₁k − S₂k), S_jk sorted down
+
+categorical: S_jk = test accuracy of a linear support vector machine on latent j alone (C = 0.01, balanced)
+continuous:  S_jk = Cov(z_j, v_k)² / (Var z_j Var v_k)
+```
+
+**Protocol.** 10,000 rows to fit on, 5,000 to test on. `continuous=True` for numeric factors. `backend="exact"` solves
+the one-dimensional machine to the end; `"sklearn"` stops where `LinearSVC` stops.
+
+**Rewards.** A factor that one latent alone predicts.
+
+**Misses.** What else that latent predicts; copies cost everything.
+
+## Known defects, and what is done about them
+
+- **The ideal code fails.** One line per class cannot fence in a middle class, so the ideal code of dSprites scores
+  0.17, that of Shapes3D 0.20, and more when the code is merely multiplied by 10. Mended: `backend="bins"` predicts
+  the commonest class in each of up to 64 intervals.
+- The original's own tests cover only the continuous variant, where the ideal code does score near 1.
+- A constant factor is predicted by every latent alike and scores 0.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,6 +29,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from unweave.metrics.row import Metric
 from unweave.metrics.supervised.linear_svc import decide, linear_svc
 from unweave.metrics.supervised.split import Split, split
 from unweave.metrics.supervised.trees import thresholds
@@ -19,7 +43,7 @@ class Sap:
     """``score`` is the mean of ``per_factor``, the lead of the best latent over the second best."""
 
     score: float
-    per_factor: Float[Tensor, "factor"]
+    per_factor: Float[Tensor, " factor"]
     matrix: Float[Tensor, "latent factor"]
     """Test accuracy of each latent for each factor; the squared correlation for continuous factors."""
     backend: str
@@ -83,20 +107,39 @@ def _accuracies(parts: Split, backend: str) -> Float[np.ndarray, "latent factor"
     return matrix
 
 
-def _exact(train: np.ndarray, targets: np.ndarray, test: np.ndarray) -> Int[np.ndarray, "test"]:
+def _exact(train: np.ndarray, targets: np.ndarray, test: np.ndarray) -> Int[np.ndarray, " test"]:
     return decide(test, *linear_svc(train, targets))
 
 
-def _sklearn(train: np.ndarray, targets: np.ndarray, test: np.ndarray) -> Int[np.ndarray, "test"]:
+def _sklearn(train: np.ndarray, targets: np.ndarray, test: np.ndarray) -> Int[np.ndarray, " test"]:
     from sklearn.svm import LinearSVC
 
     model = LinearSVC(C=0.01, class_weight="balanced", dual=False).fit(train[:, None], targets)
     return model.predict(test[:, None])
 
 
-def _bins(train: np.ndarray, targets: np.ndarray, test: np.ndarray) -> Int[np.ndarray, "test"]:
+def _bins(train: np.ndarray, targets: np.ndarray, test: np.ndarray) -> Int[np.ndarray, " test"]:
     edges = thresholds(train, 64)
     n_classes = int(targets.max()) + 1
     place = np.searchsorted(edges, train, side="left")
     counts = np.bincount(place * n_classes + targets, minlength=(len(edges) + 1) * n_classes)
     return counts.reshape(-1, n_classes).argmax(1)[np.searchsorted(edges, test, side="left")]
+
+
+ROW = Metric(
+    sap,
+    name="sap_score",
+    label="SAP",
+    title="Separated attribute predictability (SAP)",
+    tells="How far is the latent that predicts a factor best ahead of the second best?",
+    kind="supervised",
+    needs="codes factors split",
+    range=(0.0, 1.0),
+    better="more",
+    invariant_to=("latent order", "latent sign", "factor order", "factor relabelling"),
+    at_chance="0 for a constant code, near 0 for noise; a single latent keeps its accuracy",
+    paper="kumar2018variational",
+    example='sap(codes, factors, backend="bins").matrix',
+    compact=True,
+    on_cpu="support vector machines",
+)

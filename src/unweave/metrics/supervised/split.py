@@ -53,7 +53,7 @@ def split(
     return Split(table[train], truth[train], table[test], truth[test], sizes)
 
 
-def drawn_rows(n_rows: int, seed: int | None) -> Int[np.ndarray, "sample"]:
+def drawn_rows(n_rows: int, seed: int | None) -> Int[np.ndarray, " sample"]:
     """The row numbers in the order given, or shuffled."""
     return np.arange(n_rows) if seed is None else np.random.default_rng(seed).permutation(n_rows)
 

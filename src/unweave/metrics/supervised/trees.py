@@ -28,14 +28,14 @@ TINY = 1e-30
 class Fitted:
     """A fitted classifier as numbers: each latent's share of importance, and the labels it gives to both tables."""
 
-    importance: Float[np.ndarray, "latent"]
-    train: Int[np.ndarray, "sample"]
-    test: Int[np.ndarray, "test"]
+    importance: Float[np.ndarray, " latent"]
+    train: Int[np.ndarray, " sample"]
+    test: Int[np.ndarray, " test"]
 
 
 def fast_trees(
     codes: Float[np.ndarray, "sample latent"],
-    labels: Int[np.ndarray, "sample"],
+    labels: Int[np.ndarray, " sample"],
     test: Float[np.ndarray, "test latent"],
     n_rounds: int = N_ROUNDS,
 ) -> Fitted:
@@ -53,7 +53,7 @@ def fast_trees(
 
 def sklearn_trees(
     codes: Float[np.ndarray, "sample latent"],
-    labels: Int[np.ndarray, "sample"],
+    labels: Int[np.ndarray, " sample"],
     test: Float[np.ndarray, "test latent"],
     n_rounds: int = N_ROUNDS,
 ) -> Fitted:
@@ -66,7 +66,7 @@ def sklearn_trees(
     return Fitted(np.abs(model.feature_importances_), model.predict(codes), model.predict(test))
 
 
-def thresholds(column: Float[np.ndarray, "sample"], n_bins: int) -> Float[np.ndarray, "threshold"]:
+def thresholds(column: Float[np.ndarray, " sample"], n_bins: int) -> Float[np.ndarray, " threshold"]:
     """At most ``n_bins`` − 1 thresholds: the middle of the widest gap in each block of equally many samples.
 
     Blocks of equal counts alone would put a threshold inside a cluster and lump the ends of two clusters together.
@@ -85,10 +85,10 @@ def thresholds(column: Float[np.ndarray, "sample"], n_bins: int) -> Float[np.nda
 def _boost(
     forest: Forest,
     tables: tuple[Int[np.ndarray, "latent sample"], Int[np.ndarray, "latent test"]],
-    targets: Int[np.ndarray, "sample"],
+    targets: Int[np.ndarray, " sample"],
     n_classes: int,
     n_rounds: int,
-) -> tuple[Float[np.ndarray, "latent"], list[Int[np.ndarray, "_"]]]:
+) -> tuple[Float[np.ndarray, " latent"], list[Int[np.ndarray, " _"]]]:
     """Total variance reduction of every latent, and the class of every row of both tables after the last round."""
     truth, priors = _truth_and_priors(targets, n_classes)
     scores, unseen = (np.repeat(priors[None], table.shape[1], axis=0) for table in tables)
@@ -112,7 +112,7 @@ def _together(n_trees: int) -> list[slice]:
     return [slice(at, min(at + N_TOGETHER, n_trees)) for at in range(0, n_trees, N_TOGETHER)]
 
 
-def _truth_and_priors(targets: Int[np.ndarray, "sample"], n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+def _truth_and_priors(targets: Int[np.ndarray, " sample"], n_classes: int) -> tuple[np.ndarray, np.ndarray]:
     truth = (targets[:, None] == np.arange(n_classes)).astype(np.float32)
     share = np.bincount(targets, minlength=n_classes) / len(targets)
     if n_classes == 2:
@@ -126,7 +126,7 @@ def _probability(scores: Float[np.ndarray, "sample tree"]) -> Float[np.ndarray, 
     return (tensor.sigmoid() if scores.shape[1] == 1 else tensor.softmax(1)).numpy()
 
 
-def _decide(scores: Float[np.ndarray, "sample tree"]) -> Int[np.ndarray, "sample"]:
+def _decide(scores: Float[np.ndarray, "sample tree"]) -> Int[np.ndarray, " sample"]:
     return (scores[:, 0] > 0).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(1)
 
 
@@ -140,7 +140,7 @@ def _newton(
     probability: Float[np.ndarray, "sample tree"],
     places: Int[np.ndarray, "sample tree"],
     n_classes: int,
-) -> Float[np.ndarray, "leaf"]:
+) -> Float[np.ndarray, " leaf"]:
     """(K − 1)/K · Σ residual / Σ p (1 − p) in every leaf, the factor for more than two classes only."""
     slope = sums.transpose(2, 1, 0).ravel()
     weight = torch.from_numpy(probability * (1.0 - probability)).flatten()
@@ -171,8 +171,8 @@ def _commonest(codes: np.ndarray, labels: np.ndarray, test: np.ndarray) -> Fitte
 
 
 def _even(
-    importance: Float[np.ndarray, "latent"], binned: Int[np.ndarray, "latent sample"]
-) -> Float[np.ndarray, "latent"]:
+    importance: Float[np.ndarray, " latent"], binned: Int[np.ndarray, "latent sample"]
+) -> Float[np.ndarray, " latent"]:
     """Latents that are equal share their importance equally, which is what drawing lots comes to."""
     groups: dict[bytes, list[int]] = {}
     for latent, row in enumerate(binned):
@@ -183,6 +183,6 @@ def _even(
     return shared
 
 
-def _share(importance: Float[np.ndarray, "latent"]) -> Float[np.ndarray, "latent"]:
+def _share(importance: Float[np.ndarray, " latent"]) -> Float[np.ndarray, " latent"]:
     total = importance.sum()
     return importance / total if total > 0 else np.zeros_like(importance)

@@ -1,11 +1,29 @@
-"""Effective rank (Roy and Vetterli, 2007)."""
+"""Effective rank (Roy and Vetterli, 2007).
 
+```
+erank = exp(−Σ p_i log p_i), p_i = s_i / Σ s, s the singular values of the codes
+```
+
+**Protocol.** The matrix as it is, as published; `centre=True` subtracts the means first.
+
+**Rewards.** Codes spread evenly over many directions.
+
+**Misses.** Meaning: noise has full rank. It is a description rather than a mark; whether more is better depends on
+how many factors there are.
+
+## Known defects, and what is done about them
+
+- Without centring a constant code has rank 1, and a large mean hides the rest. A matrix of zeros has rank 0.
+"""
+
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from unweave.metrics.estimators.arrays import Score, as_codes, as_score
+from unweave.metrics.row import Metric
 from unweave.shapes import Float, Tensor
 
 
@@ -32,3 +50,20 @@ def effective_rank(codes: Any, *, centre: bool = False) -> EffectiveRank:
     share = values / total.clamp(min=1e-300)
     rank = torch.exp(-torch.xlogy(share, share).sum(-1))
     return EffectiveRank(as_score(torch.where(total[..., 0] > 0, rank, 0.0)), values)
+
+
+ROW = Metric(
+    effective_rank,
+    name="effective_rank",
+    title="Effective rank",
+    tells="In how many directions do the codes really vary?",
+    kind="unsupervised",
+    needs="codes",
+    range=(0.0, math.inf),
+    better="neither",
+    invariant_to=("sample order", "latent order", "latent sign", "rotation", "global scale"),
+    at_chance="1 for a constant code, 0 for one of zeros; the number of latents for white noise",
+    paper="roy2007effective",
+    example="effective_rank(codes, centre=True).singular_values",
+    batched=True,
+)

@@ -1,4 +1,22 @@
-"""Unsupervised disentanglement ranking, UDR (Duan et al., 2020)."""
+"""Unsupervised disentanglement ranking, UDR (Duan et al., 2020).
+
+```
+R_ij = |Lasso weights| or |Spearman correlations| between the latents of models i and j
+UDR_ij = ½ mean over rows and columns of max² / sum;  UDR_j = median over i of UDR_ij
+```
+
+**Protocol.** Codes of the same samples from at least two models (model × sample × latent). Latents with a mean KL of
+at most 0.01 are left out where the posterior variances are known. `method="lasso"` (penalty 0.1) or `"spearman"`.
+
+**Rewards.** Models that others can be mapped to latent by latent. No labels needed.
+
+**Misses.** A bias that all models share: five copies of the same rotation agree perfectly (the second bar).
+
+## Known defects, and what is done about them
+
+- The Lasso shrinks: even perfect agreement scores 0.9 at its penalty of 0.1.
+- The original masks at 0.01 whatever the threshold; here one threshold does both.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +27,7 @@ import torch
 from unweave.metrics.estimators.arrays import as_codes
 from unweave.metrics.estimators.correlation import correlation, ranks
 from unweave.metrics.estimators.lasso import lasso
+from unweave.metrics.row import AFFINE, Metric
 from unweave.shapes import Bool, Float, Tensor
 
 
@@ -16,7 +35,7 @@ from unweave.shapes import Bool, Float, Tensor
 class Udr:
     """``score`` of every model: the median of its column of ``pairwise``, itself left out."""
 
-    score: Float[Tensor, "model"]
+    score: Float[Tensor, " model"]
     pairwise: Float[Tensor, "model model"]
     correlations: Float[Tensor, "model model latent latent"]
     """Entry (i, j): how strongly each latent of model i (rows) goes with each of model j (columns)."""
@@ -104,3 +123,20 @@ def _strength(matrix: Float[Tensor, "left right"]) -> float:
         return 0.0
     each = [torch.where(matrix.sum(dim) > 0, matrix.amax(dim) ** 2 / matrix.sum(dim), 0.0).mean() for dim in (0, 1)]
     return float(each[0] + each[1]) / 2
+
+
+ROW = Metric(
+    udr,
+    name="udr",
+    label="UDR",
+    title="Unsupervised disentanglement ranking (UDR)",
+    tells="Do models trained from different seeds agree, up to order and sign of their latents?",
+    kind="unsupervised",
+    needs="models kl",
+    range=(0.0, 1.0),
+    better="more",
+    invariant_to=("sample order", "latent order", *AFFINE, "model order"),
+    at_chance="0 for constant codes, and by Lasso for unrelated models; small by Spearman for these",
+    paper="duan2020unsupervised",
+    example='udr(models, method="spearman").pairwise',
+)

@@ -1,5 +1,22 @@
-"""Gaussian Wasserstein correlation (Locatello et al., 2019)."""
+"""Gaussian Wasserstein correlation (Locatello et al., 2019).
 
+```
+W = 2 tr C − 2 tr √(D^½ C D^½), D = diag C;  normalised = W / tr C
+```
+
+**Protocol.** All rows; no labels.
+
+**Rewards.** Uncorrelated latents. Less is better; the unnormalised value has the units of the codes squared.
+
+**Misses.** Everything beyond correlation, and at the same value more for latents of large scale.
+
+## Known defects, and what is done about them
+
+- The original becomes complex for singular covariances under old scipy; here eigenvalues of a symmetric matrix are
+  taken, which are real.
+"""
+
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,6 +24,7 @@ import torch
 
 from unweave.metrics.estimators.arrays import Score, as_codes, as_score
 from unweave.metrics.estimators.correlation import covariance
+from unweave.metrics.row import Metric
 from unweave.shapes import Float, Tensor
 
 
@@ -33,3 +51,21 @@ def wasserstein(codes: Any) -> Wasserstein:
     # 2 tr C − 2 tr √(C D)
     score = (2 * total - 2 * eigenvalues.clamp(min=0.0).sqrt().sum(-1)).clamp(min=0.0)
     return Wasserstein(as_score(score), as_score(score / total.clamp(min=1e-300)), cov)
+
+
+ROW = Metric(
+    wasserstein,
+    name="gaussian_wasserstein_correlation",
+    title="Gaussian Wasserstein correlation",
+    tells="The same question as total correlation, as a distance that stays finite.",
+    kind="unsupervised",
+    needs="codes",
+    range=(0.0, math.inf),
+    better="less",
+    invariant_to=("sample order", "latent order", "latent sign", "latent shift"),
+    at_chance="0 for independent or constant codes",
+    paper="locatello2019challenging",
+    example="wasserstein(codes).normalised",
+    scores=("score", "normalised"),
+    batched=True,
+)

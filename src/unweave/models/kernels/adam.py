@@ -14,7 +14,7 @@ BLOCK = 2048
 def adam_stack(
     parameters: Float[Tensor, "model size"], gradients: Float[Tensor, "model size"],
     first: Float[Tensor, "model size"], second: Float[Tensor, "model size"], rounded: Tensor | None,
-    rates: Float[Tensor, "model"], root: Float[Tensor, ""], good: Bool[Tensor, "model"],
+    rates: Float[Tensor, " model"], root: Float[Tensor, ""], good: Bool[Tensor, " model"],
     beta1: float, beta2: float, epsilon: float,
 ) -> None:  # fmt: skip
     """One update in place: ``rates`` are α / (1 − β₁ᵗ), ``root`` is √(1 − β₂ᵗ); models that are not good stay.

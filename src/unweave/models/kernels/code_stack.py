@@ -60,8 +60,8 @@ class Tape:
         return lambda codes: _Logits.apply(codes, anchor, self), anchor
 
     def update(
-        self, parameters: Float[Tensor, "model size"], state: dict[str, Tensor], rates: Float[Tensor, "model"],
-        count: Shaped[Tensor, ""], good: Bool[Tensor, "model"], betas: tuple[float, float], epsilon: float,
+        self, parameters: Float[Tensor, "model size"], state: dict[str, Tensor], rates: Float[Tensor, " model"],
+        count: Shaped[Tensor, ""], good: Bool[Tensor, " model"], betas: tuple[float, float], epsilon: float,
     ) -> None:  # fmt: skip
         """One update by Adam of all weights, from the slopes by logits that were kept."""
         rounded = None if self.weights is parameters else self.weights

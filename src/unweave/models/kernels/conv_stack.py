@@ -30,7 +30,7 @@ from unweave.shapes import Float, Shaped, Tensor
 ALIKE = 16
 """Models whose small matrix products are computed together; fleets with such products are filled up to a multiple."""
 
-Judge = Callable[[Codes, Float[Tensor, "model batch"]], Float[Tensor, ""]]
+TotalLoss = Callable[[Codes, Float[Tensor, "model batch"]], Float[Tensor, ""]]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class ConvStack:
 
     def gradients(
         self, parameters: Float[Tensor, "model size"], weights: Float[Tensor, "model size"],
-        examples: Shaped[Tensor, "model batch ..."], noise: Float[Tensor, "model batch latent"], judge: Judge,
+        examples: Shaped[Tensor, "model batch ..."], noise: Float[Tensor, "model batch latent"], total_loss: TotalLoss,
     ) -> tuple[Float[Tensor, "model size"], Codes]:  # fmt: skip
         """The gradient of every model's loss, and the codes it was computed from."""
         gradients = self._row(parameters)
@@ -66,7 +66,7 @@ class ConvStack:
         heads = {name: head.requires_grad_() for name, head in heads.items()}
         code = self._code(heads, noise)
         kept, reconstructions, leaves = self._decode(weights, parameters, *shown, code.sampled.detach())
-        total = judge(code, reconstructions)
+        total = total_loss(code, reconstructions)
         slopes = _slopes(total, [*heads.values(), *leaves.values()], retain=True)
         by_heads, by_leaves = slopes[: len(heads)], dict(zip(leaves, slopes[len(heads) :]))
         by_sampled = self._decode_backward(weights, kept, by_leaves, gradients)
@@ -99,7 +99,7 @@ class ConvStack:
         """What the kernels read: the parameters, rounded to what is stored between layers."""
         return parameters.to(self.precision.stored)
 
-    def discriminators(self, module: nn.Module) -> CodeStack | None:
+    def network(self, module: nn.Module) -> CodeStack | None:
         """Kernels for FactorVAE's discriminators; others are mapped."""
         return code_stack(module, self.precision) if isinstance(module, CodeDiscriminator) else None
 

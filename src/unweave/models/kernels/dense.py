@@ -42,9 +42,9 @@ class AdamStack:
     first: Float[Tensor, "model size"]
     second: Float[Tensor, "model size"]
     rounded: Tensor | None
-    rates: Float[Tensor, "model"]
+    rates: Float[Tensor, " model"]
     root: Float[Tensor, ""]
-    good: Bool[Tensor, "model"]
+    good: Bool[Tensor, " model"]
     beta1: float
     beta2: float
     epsilon: float

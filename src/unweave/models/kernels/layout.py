@@ -42,7 +42,7 @@ class Layout:
         places = zip(self.names, self.shapes, self.orders, self.offsets.values())
         return {name: _view(flat, offset, shape, order) for name, shape, order, offset in places}
 
-    def row(self, tensors: Mapping[str, Tensor]) -> Float[Tensor, "size"]:
+    def row(self, tensors: Mapping[str, Tensor]) -> Float[Tensor, " size"]:
         """One model's parameters as a row; a smaller one (fewer latents) fills the beginning of its axes."""
         row = torch.zeros(1, self.size, device=next(iter(tensors.values())).device)
         for name, view in self.views(row).items():

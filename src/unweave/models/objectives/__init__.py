@@ -1,14 +1,15 @@
 """The objectives by name."""
 
+from unweave.models.method import Batch, Context, Method, Phase, Terms, new_networks
 from unweave.models.objectives.ae import AE
 from unweave.models.objectives.annealed_vae import AnnealedVAE
 from unweave.models.objectives.beta_tcvae import BetaTCVAE
 from unweave.models.objectives.beta_vae import VAE, BetaVAE, BetaVAEFull
 from unweave.models.objectives.dip_vae import DIPVAEI, DIPVAEII
 from unweave.models.objectives.factor_vae import FactorVAE
-from unweave.models.objectives.objective import Context, Objective, Terms
+from unweave.models.objectives.objective import MODEL, Objective
 
-OBJECTIVES: dict[str, type[Objective]] = {
+OBJECTIVES: dict[str, type[Method]] = {
     "ae": AE,
     "vae": VAE,
     "beta_vae": BetaVAE,
@@ -21,17 +22,6 @@ OBJECTIVES: dict[str, type[Objective]] = {
 }
 
 __all__ = [
-    "AE",
-    "DIPVAEI",
-    "DIPVAEII",
-    "OBJECTIVES",
-    "VAE",
-    "AnnealedVAE",
-    "BetaTCVAE",
-    "BetaVAE",
-    "BetaVAEFull",
-    "Context",
-    "FactorVAE",
-    "Objective",
-    "Terms",
+    "AE", "DIPVAEI", "DIPVAEII", "MODEL", "OBJECTIVES", "VAE", "AnnealedVAE", "Batch", "BetaTCVAE", "BetaVAE",
+    "BetaVAEFull", "Context", "FactorVAE", "Method", "Objective", "Phase", "Terms", "new_networks",
 ]  # fmt: skip

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from unweave.models.objectives.objective import Context, Objective, Terms, total_kl
+from unweave.models.method import Context, Terms
+from unweave.models.objectives.objective import Objective, total_kl
 from unweave.models.posteriors import Code, FullCovariance, Posterior
 from unweave.shapes import Scalar
 

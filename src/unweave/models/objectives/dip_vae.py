@@ -5,7 +5,8 @@ from typing import ClassVar
 
 import torch
 
-from unweave.models.objectives.objective import Context, Objective, Terms, total_kl
+from unweave.models.method import Context, Terms
+from unweave.models.objectives.objective import Objective, total_kl
 from unweave.models.posteriors import Code
 from unweave.shapes import Float, Scalar, Tensor
 

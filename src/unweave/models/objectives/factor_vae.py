@@ -8,9 +8,14 @@ from torch import nn
 from torch.nn import functional
 
 from unweave.models.layers import Dense
-from unweave.models.objectives.objective import Context, Discriminator, Objective, Terms, total_kl
+from unweave.models.method import Batch, Context, Phase, Terms
+from unweave.models.objectives.objective import MODEL, Objective, total_kl
+from unweave.models.optimisers import Adam
 from unweave.models.posteriors import Code
-from unweave.shapes import Float, Int, Scalar, Tensor
+from unweave.models.vae import Architecture
+from unweave.shapes import Float, Scalar, Tensor
+
+DISCRIMINATOR = "discriminator"
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,6 @@ class FactorVAE(Objective):
     """
 
     name: ClassVar[str] = "factor_vae"
-    has_discriminator: ClassVar[bool] = True
     gamma: Scalar = 10.0
     protocol: Literal["paper", "study"] = "paper"
     learning_rate: Scalar = 1e-4
@@ -30,34 +34,44 @@ class FactorVAE(Objective):
     depth: int = 6
 
     @property
-    def needs_second_batch(self) -> bool:
-        return self.protocol == "paper"
+    def batch(self) -> tuple[str, ...]:
+        second = ("second_images", "second_noise") if self.protocol == "paper" else ()
+        return ("images", "noise", *second, "permutation")
 
     def iterations(self, steps: int) -> int:
         return steps if self.protocol == "paper" else (steps + 1) // 2
 
+    def networks(self, architecture: Architecture) -> dict[str, nn.Module]:
+        discriminator = CodeDiscriminator(architecture.latents, self.width, self.depth)
+        return super().networks(architecture) | {DISCRIMINATOR: discriminator}
+
+    def phases(self) -> tuple[Phase, ...]:
+        encodes = ("second_images", "second_noise") if self.protocol == "paper" else None
+        optimiser = Adam(self.learning_rate, beta1=0.5, beta2=0.9)
+        return (
+            *super().phases(),
+            Phase((DISCRIMINATOR,), self.discriminator_loss, DISCRIMINATOR, optimiser, encodes=encodes),
+        )
+
     def terms(self, code: Code, context: Context) -> Terms:
-        assert context.discriminator is not None
         kl = total_kl(code)
-        logits = context.discriminator(code.sampled)
+        logits = context.networks[DISCRIMINATOR](code.sampled)
         # TC ≈ E log D/(1 − D) = E[logit₀ − logit₁], class 0 being the true joint
         correlation = (logits[:, 0] - logits[:, 1]).mean()
         return {"regulariser": kl + self.gamma * correlation, "kl": kl, "total_correlation": correlation}
 
-    def discriminator(self, latents: int) -> nn.Module:
-        return CodeDiscriminator(latents, self.width, self.depth)
-
-    def discriminator_loss(
-        self,
-        discriminator: Discriminator,
-        joint: Float[Tensor, "batch latent"],
-        other: Float[Tensor, "batch latent"],
-        permutation: Int[Tensor, "batch latent"],
-    ) -> Float[Tensor, ""]:
-        shuffled = torch.gather(other, 0, permutation)
+    def discriminator_loss(self, batch: Batch, context: Context) -> tuple[Terms, None]:
+        """What the discriminator minimises; no gradient of it reaches the encoder."""
+        assert context.code is not None
+        joint = other = context.code.sampled
+        if self.protocol == "paper":
+            with torch.no_grad():
+                other = context.networks[MODEL].code(batch["second_images"], batch["second_noise"]).sampled
+        shuffled = torch.gather(other, 0, batch["permutation"])
         # −½ (E log p₀(z) + E log p₁(z_perm))
+        discriminator = context.networks[DISCRIMINATOR]
         true, false = (functional.log_softmax(discriminator(codes), dim=-1) for codes in (joint, shuffled))
-        return -0.5 * (true[:, 0].mean() + false[:, 1].mean())
+        return {DISCRIMINATOR: -0.5 * (true[:, 0].mean() + false[:, 1].mean())}, None
 
 
 class CodeDiscriminator(nn.Module):

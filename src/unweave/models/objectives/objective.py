@@ -1,63 +1,49 @@
-"""What an objective is: what training adds to the reconstruction loss."""
+"""What an objective is: a VAE, and what training adds to its reconstruction loss."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
+from abc import abstractmethod
 
+import torch
 from torch import nn
 
-from unweave.models.posteriors import Code, Diagonal, Posterior
-from unweave.shapes import Float, Int, Tensor
+from unweave.models.method import Batch, Context, Method, Phase, Terms
+from unweave.models.posteriors import Code
+from unweave.models.vae import VAE, Architecture
+from unweave.shapes import Float, Tensor
 
-Terms = dict[str, Float[Tensor, ""]]
-Discriminator = Callable[[Float[Tensor, "batch latent"]], Float[Tensor, "batch 2"]]
-
-
-@dataclass(frozen=True)
-class Context:
-    """What an objective may know besides the code: the step, the size of the data set, a discriminator to ask."""
-
-    step: int | Int[Tensor, ""] = 0
-    n_examples: int = 1
-    discriminator: Discriminator | None = None
+MODEL = "model"
+"""The name of the VAE among a method's networks."""
 
 
-class Objective(ABC):
-    """A frozen dataclass of hyperparameters; the maths is written for one model and one batch."""
-
-    name: ClassVar[str]
-    posterior: ClassVar[Posterior] = Diagonal()
-    has_discriminator: ClassVar[bool] = False
-
-    @property
-    def needs_second_batch(self) -> bool:
-        """Whether the discriminator is shown codes of other examples."""
-        return False
+class Objective(Method):
+    """A method with one VAE. One that only adds a regulariser has nothing to write but its :meth:`terms`."""
 
     @abstractmethod
     def terms(self, code: Code, context: Context) -> Terms:
         """Named parts for the history. ``regulariser`` is what is added to the reconstruction loss."""
 
-    def discriminator(self, latents: int) -> nn.Module | None:
-        """A second network that is trained against the model, if there is one."""
-        return None
+    def networks(self, architecture: Architecture) -> dict[str, nn.Module]:
+        return {MODEL: VAE(architecture, None)}
 
-    def discriminator_loss(
-        self,
-        discriminator: Discriminator,
-        joint: Float[Tensor, "batch latent"],
-        other: Float[Tensor, "batch latent"],
-        permutation: Int[Tensor, "batch latent"],
-    ) -> Float[Tensor, ""]:
-        """What the discriminator minimises, given codes that carry no gradient."""
-        raise NotImplementedError(f"{self.name} has no discriminator")
+    def phases(self) -> tuple[Phase, ...]:
+        return (Phase((MODEL,), self.loss, forward=("images", "noise")),)
 
-    def iterations(self, steps: int) -> int:
-        """How many updates ``steps`` stand for: the same number, but for one faithful imitation."""
-        return steps
+    def loss(self, batch: Batch, context: Context) -> tuple[Terms, Code]:
+        """Every named term of the model's loss for one batch, ``loss`` itself among them."""
+        code, reconstructions = context.networks[MODEL](batch["images"], batch["noise"])
+        terms = self.terms(code, context)
+        reconstruction = reconstructions.mean()
+        # loss = reconstruction + min(1, t / warmup) · regulariser
+        loss = reconstruction + _share(context) * terms["regulariser"]
+        return {"loss": loss, "reconstruction": reconstruction} | terms, code
 
 
 def total_kl(code: Code) -> Float[Tensor, ""]:
     """KL(q(z|x) ‖ p(z)), summed over latents, averaged over the batch."""
     return code.kl.sum(-1).mean()
+
+
+def _share(context: Context) -> float | Tensor:
+    step, warmup = context.step, context.warmup
+    if warmup == 0:
+        return 1.0
+    return torch.clamp(step / warmup, max=1.0) if isinstance(step, Tensor) else min(1.0, step / warmup)

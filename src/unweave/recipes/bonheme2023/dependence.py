@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from unweave.pages.outcome import Outcome
 from unweave.plots.curves import line_bands, stacked_types
 from unweave.recipes.bonheme2023.latent_types import counts_by_strength
 from unweave.recipes.bonheme2023.panels import Panel, grid_notes, n_samples, panel_study, shown
 from unweave.recipes.bonheme2023.results import Measured, notes
-from unweave.recipes.reproduction import Outcome
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.results import Results
 from unweave.studies.study import Study

@@ -9,13 +9,13 @@ import numpy as np
 
 from unweave.algorithms.elbow import elbow
 from unweave.models.objectives import Objective
+from unweave.pages.outcome import Outcome
 from unweave.plots.curves import line_bands
 from unweave.recipes.bonheme2023 import published
 from unweave.recipes.bonheme2023.results import Measured, measured, notes
 from unweave.recipes.bonheme2023.rows import EXTENTS, NO_INFORMATION, Row, base_of, searches_of, shown
 from unweave.recipes.bonheme2023.searches import outcomes, search_study
 from unweave.recipes.extent import Extent, check_size
-from unweave.recipes.reproduction import Outcome
 from unweave.studies.essence import asked_essence, essence
 from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.results import Results

@@ -3,11 +3,12 @@
 Bonheme (2023), Figure 6.10.
 """
 
+from unweave.pages.outcome import Outcome
 from unweave.plots.matrices import bars
 from unweave.plots.style import COLOURS
 from unweave.recipes.bonheme2023.correlations import measure_of, names_of, notes_of, per_run, study_of
 from unweave.recipes.bonheme2023.results import SOURCE, measured
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import compare_difference

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from unweave.pages.outcome import Outcome
 from unweave.plots.curves import line_bands
 from unweave.recipes.bonheme2023.correlations import measure_of, notes_of, study_of
 from unweave.recipes.bonheme2023.results import SOURCE, Measured, measured
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference

@@ -5,9 +5,10 @@ Bonheme (2023), §6.4.1, Figure 6.2.
 
 from collections.abc import Iterator, Sequence
 
+from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.latent_types import BETA_VAE, judge_distributions, per_run, types_study
 from unweave.recipes.bonheme2023.results import SOURCE, Measured
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference, compare_mean

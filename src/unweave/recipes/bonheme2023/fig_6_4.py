@@ -5,6 +5,7 @@ Bonheme (2023), §6.4.1, Figure 6.4.
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from unweave.pages.outcome import Outcome
 from unweave.plots.curves import line_bands
 from unweave.recipes.bonheme2023.latent_types import (
     BETA_VAE,
@@ -12,7 +13,7 @@ from unweave.recipes.bonheme2023.latent_types import (
 from unweave.recipes.bonheme2023.panels import grid_notes, panel_study
 from unweave.recipes.bonheme2023.results import SOURCE, Measured, notes
 from unweave.recipes.extent import check_size
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.measures.accuracy_by_type import AccuracyByType
 from unweave.studies.results import Results
 from unweave.studies.study import Study

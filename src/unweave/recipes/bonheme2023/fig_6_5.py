@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from unweave.pages.outcome import Outcome
 from unweave.plots.curves import stacked_types
 from unweave.recipes.bonheme2023.latent_types import counts_by_strength, types_study
 from unweave.recipes.bonheme2023.panels import Panel, grid_notes, n_samples, shown
 from unweave.recipes.bonheme2023.results import SOURCE, Measured, notes
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.results import Results
 from unweave.studies.study import Study

@@ -5,6 +5,7 @@ Bonheme (2023), Figure 6.6.
 
 from collections.abc import Iterator, Sequence
 
+from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.dependence import (
     MI,
     RANK,
@@ -19,7 +20,7 @@ from unweave.recipes.bonheme2023.dependence import (
 )
 from unweave.recipes.bonheme2023.panels import Panel
 from unweave.recipes.bonheme2023.results import SOURCE, Measured
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference, compare_trend

@@ -5,10 +5,11 @@ Bonheme (2023), Figure 6.8.
 
 from functools import partial
 
+from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.dependence import SUBSETS, TC, Part, judge_of, only_passive, study_of
 from unweave.recipes.bonheme2023.panels import Panel
 from unweave.recipes.bonheme2023.results import SOURCE
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 

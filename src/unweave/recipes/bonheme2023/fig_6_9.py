@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from unweave.pages.outcome import Outcome
 from unweave.plots.matrices import heat_map
 from unweave.recipes.bonheme2023.correlations import measure_of, names_of, notes_of, per_run, study_of
 from unweave.recipes.bonheme2023.results import SOURCE, measured
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import compare_difference

@@ -10,10 +10,11 @@ import numpy as np
 
 from unweave.metrics.similarity.cka import cka
 from unweave.metrics.similarity.procrustes import procrustes
+from unweave.pages.outcome import Outcome
 from unweave.plots.curves import line_bands
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.extent import check_size
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference, compare_mean

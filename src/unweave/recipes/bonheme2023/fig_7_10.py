@@ -3,9 +3,10 @@
 Bonheme (2023), Figure 7.10.
 """
 
+from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.bonheme2023.similarity import Figure, judge_of, shared_encoders, study_of, two_objectives
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 

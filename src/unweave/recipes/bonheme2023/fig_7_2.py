@@ -3,9 +3,10 @@
 Bonheme (2023), Figure 7.2.
 """
 
+from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.bonheme2023.similarity import EARLY, Figure, encoder_first, judge_of, over_epochs, study_of
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 

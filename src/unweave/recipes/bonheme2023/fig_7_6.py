@@ -5,9 +5,10 @@ Bonheme (2023), Figure 7.6.
 
 from dataclasses import replace
 
+from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.bonheme2023.similarity import Figure, both_measures, judge_of, study_of, two_objectives
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 

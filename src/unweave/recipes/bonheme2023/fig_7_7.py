@@ -5,10 +5,11 @@ Bonheme (2023), Figure 7.7.
 
 from collections.abc import Iterator
 
+from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.layers import CKA, PROCRUSTES, LayerMap
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.bonheme2023.similarity import Figure, Pair, beta_vae, judge_of, study_of
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_mean

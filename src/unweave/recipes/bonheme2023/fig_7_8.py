@@ -4,10 +4,11 @@ Bonheme (2023), Figure 7.8.
 """
 
 from unweave.models.objectives import AnnealedVAE
+from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.bonheme2023.settings import Setting
 from unweave.recipes.bonheme2023.similarity import Figure, Pair, encoder_first, judge_of, study_of
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 

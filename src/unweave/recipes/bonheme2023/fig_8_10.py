@@ -6,6 +6,7 @@ Bonheme (2023), §8.8.1, Figure 8.10.
 from statistics import fmean
 from typing import Any
 
+from unweave.pages.outcome import Outcome
 from unweave.plots.curves import stacked_types
 from unweave.recipes.bonheme2023.intrinsic_dimensions import (
     by_world,
@@ -15,7 +16,7 @@ from unweave.recipes.bonheme2023.intrinsic_dimensions import (
     over_latents,
 )
 from unweave.recipes.bonheme2023.results import SOURCE, measured, notes
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference, compare_trend

@@ -8,6 +8,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+from unweave.pages.outcome import Outcome
 from unweave.plots.curves import line_bands
 from unweave.recipes.bonheme2023.elbows import CURVES, PLAIN, panels_at
 from unweave.recipes.bonheme2023.intrinsic_dimensions import (
@@ -15,7 +16,7 @@ from unweave.recipes.bonheme2023.intrinsic_dimensions import (
 )
 from unweave.recipes.bonheme2023.results import SOURCE, Measured, measured, notes
 from unweave.recipes.bonheme2023.rows import base_of
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.measures.intrinsic import IntrinsicDimensions
 from unweave.studies.results import Results
 from unweave.studies.study import Study

@@ -9,11 +9,12 @@ from statistics import fmean
 from unweave import rng
 from unweave.data.world import World
 from unweave.metrics.dimension.intrinsic import Intrinsic, intrinsic
+from unweave.pages.outcome import Outcome
 from unweave.plots.curves import line_bands
 from unweave.recipes.bonheme2023.results import SOURCE, notes
 from unweave.recipes.bonheme2023.rows import DATA_DIMENSION, EXTENTS, STAND_INS, WORLDS
 from unweave.recipes.extent import check_size
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_exact, compare_mean

@@ -3,9 +3,10 @@
 Bonheme (2023), Figure 8.5.
 """
 
+from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.elbows import PLAIN, judge_of, study_of
 from unweave.recipes.bonheme2023.results import SOURCE
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 

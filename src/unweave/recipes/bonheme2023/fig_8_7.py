@@ -4,10 +4,11 @@ Bonheme (2023), Figure 8.7.
 """
 
 from unweave.models.objectives import DIPVAEII, BetaVAE
+from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023 import published
 from unweave.recipes.bonheme2023.elbows import Panel, judge_of, study_of
 from unweave.recipes.bonheme2023.results import SOURCE
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from unweave.models.objectives import DIPVAEII, BetaVAE
+from unweave.pages.outcome import Outcome
 from unweave.plots.curves import line_bands
 from unweave.plots.matrices import heat_map
 from unweave.recipes.bonheme2023.layers import layer_map
@@ -16,7 +17,7 @@ from unweave.recipes.bonheme2023.results import SOURCE, Measured, chosen, finish
 from unweave.recipes.bonheme2023.settings import EXTENTS, Setting, settings_study
 from unweave.recipes.bonheme2023.similarity import EARLY, HIGH, size_notes
 from unweave.recipes.extent import check_size
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.measures.classifier import ClassifierSimilarity
 from unweave.studies.results import Results
 from unweave.studies.study import Study

@@ -6,10 +6,10 @@ from statistics import fmean
 from typing import Any
 
 from unweave.metrics.polarised.types import variable_types
+from unweave.pages.outcome import Outcome
 from unweave.plots.latents import histograms
 from unweave.recipes.bonheme2023.panels import Panel, grid_notes, n_samples, panel_study
 from unweave.recipes.bonheme2023.results import Measured, finished, notes
-from unweave.recipes.reproduction import Outcome
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.results import Results

@@ -10,6 +10,7 @@ from unweave.data.dsprites import DSprites
 from unweave.data.symsol import SymSol
 from unweave.data.synthetic import SynthLin, SynthNonLin
 from unweave.data.world import World
+from unweave.models import Method
 from unweave.models.likelihoods import Bernoulli, Gaussian
 from unweave.models.networks.conv import ConvStudy
 from unweave.models.networks.mlp import MLP
@@ -131,7 +132,7 @@ def base_of(row: Row, size: str) -> Experiment:
     )
 
 
-def stand_in(world: str, objective: Objective, steps: int = 1000) -> Experiment:
+def stand_in(world: str, objective: Method, steps: int = 1000) -> Experiment:
     """The small dense model of the smoke size, in which spare latents turn passive within a thousand steps."""
     return Experiment(
         world=STAND_INS[world],

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unweave.models.objectives import DIPVAEII, AnnealedVAE, BetaTCVAE, BetaVAE
+from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.layers import CKA, CODES, PROCRUSTES, LayerMap, layer_map
 from unweave.recipes.bonheme2023.results import notes
 from unweave.recipes.bonheme2023.settings import EXTENTS, N_SEEDS, Setting, settings_study
-from unweave.recipes.reproduction import Outcome
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference, compare_trend

@@ -3,11 +3,12 @@
 Bonheme (2023), Table 8.5.
 """
 
+from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023 import published
 from unweave.recipes.bonheme2023.claims import same_from_everywhere
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.bonheme2023.tables import Table, judge_of, study_of, usual
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from unweave.algorithms.fondue import CRITERIA, METHODS, Fondue
+from unweave.pages.outcome import Outcome
 from unweave.plots.dimension import SearchTable, criterion
 from unweave.plots.matrices import bars
 from unweave.recipes.bonheme2023 import published
@@ -16,7 +17,6 @@ from unweave.recipes.bonheme2023.results import notes
 from unweave.recipes.bonheme2023.rows import EXTENTS, NO_INFORMATION, STARTS, Row, searches_of
 from unweave.recipes.bonheme2023.searches import Search, outcomes, search_study
 from unweave.recipes.extent import check_size
-from unweave.recipes.reproduction import Outcome
 from unweave.recipes.strength import strength_of
 from unweave.studies.adaptive import known_from
 from unweave.studies.results import Results

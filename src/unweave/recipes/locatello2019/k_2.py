@@ -5,9 +5,10 @@ from itertools import combinations
 
 import numpy as np
 
+from unweave.pages.outcome import Outcome
 from unweave.plots.matrices import heat_map
 from unweave.recipes.locatello2019.settings import METRICS, SOURCE, about, grid_study, settled_table
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.statistics.intervals import bootstrap_interval
 from unweave.studies.statistics.rank_correlations import RankCorrelations, rank_correlations

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unweave.pages.outcome import Outcome
 from unweave.plots.violins import violins
 from unweave.recipes.locatello2019.settings import METRICS, SOURCE, WORLDS, about, grid_study, settled_table
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.statistics.settings import column
 from unweave.studies.statistics.variance_explained import VarianceExplained, variance_explained

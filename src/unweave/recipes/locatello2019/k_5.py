@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unweave.pages.outcome import Outcome
 from unweave.plots.matrices import heat_map
 from unweave.plots.scatter import scatter
 from unweave.recipes.extent import at_size
 from unweave.recipes.locatello2019.settings import METRICS, SOURCE, about, grid_study, settled_table
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.studies.measures.downstream import DownstreamAccuracy
 from unweave.studies.results import Results
 from unweave.studies.statistics.rank_correlations import RankCorrelations, rank_correlations

@@ -8,9 +8,10 @@ import torch
 
 from unweave.metrics.supervised.mig import mig
 from unweave.models.impossibility import MARGINALS, Marginal, entangle, householder
+from unweave.pages.outcome import Outcome
 from unweave.plots.scatter import scatter
 from unweave.recipes.locatello2019.settings import SOURCE
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.shapes import Float, Tensor
 from unweave.studies.results import Results
 from unweave.studies.study import Study

@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING
 
 from unweave.models.objectives import BetaVAE
+from unweave.pages.outcome import Outcome
 from unweave.plots.scatter import scatter
 from unweave.recipes.extent import Extent, at_size
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.recipes.zietlow2022.settings import (
     CONVOLUTIONAL,
     QUICK,

@@ -12,10 +12,11 @@ from unweave.models.networks.conv import Conv
 from unweave.models.networks.mlp import MLP
 from unweave.models.objectives import BetaVAE
 from unweave.models.optimisers import Adam
+from unweave.pages.outcome import Outcome
 from unweave.plots.bands import Band, bands
 from unweave.plots.images import traversals
 from unweave.recipes.extent import Extent, at_size
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.recipes.zietlow2022.settings import SOURCE, notes
 from unweave.studies.measures.eigenfaces import Eigenfaces
 from unweave.studies.results import Results

@@ -9,9 +9,10 @@ import torch
 from unweave.data.synthetic import SynthLin
 from unweave.models.closed_form import linear_optimum
 from unweave.models.objectives import BetaVAE
+from unweave.pages.outcome import Outcome
 from unweave.plots.bands import Band, bands
 from unweave.recipes.extent import Extent, at_size
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.recipes.zietlow2022.settings import (
     BROAD,
     CONVOLUTIONAL,

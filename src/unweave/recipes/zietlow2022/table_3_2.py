@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unweave.models.objectives import BetaVAE
+from unweave.pages.outcome import Outcome
 from unweave.plots.bands import Band, bands
 from unweave.recipes.extent import Extent, at_size
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.recipes.zietlow2022.settings import (
     SETTINGS,
     SOURCE,

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from unweave.data.synthetic import SynthLin
 from unweave.evaluation.encode import encode
 from unweave.models.objectives import BetaVAE
+from unweave.pages.outcome import Outcome
 from unweave.plots.code_planes import code_planes
 from unweave.plots.violins import violins
 from unweave.recipes.extent import Extent, at_size
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.recipes.zietlow2022.settings import (
     N_RESTARTS,
     QUICK,

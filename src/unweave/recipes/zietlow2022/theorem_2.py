@@ -11,9 +11,10 @@ from unweave.models.closed_form import linear_loss, linear_optimum
 from unweave.models.networks.mlp import Linear
 from unweave.models.objectives import BetaVAE
 from unweave.models.precision_budget import precision_budget
+from unweave.pages.outcome import Outcome
 from unweave.plots.violins import violins
 from unweave.recipes.extent import Extent, at_size
-from unweave.recipes.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduction import Reproduction
 from unweave.recipes.zietlow2022.settings import (
     QUICK,
     QUICKENED,

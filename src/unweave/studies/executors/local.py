@@ -35,54 +35,55 @@ class Local(Executor):
     def __call__(self, packs: Sequence[Pack], root: Path, how: Manner, ended: Ended) -> None:
         if self.workers < 1:
             raise ValueError(f"workers must be at least 1, not {self.workers}")
-        shift = _Shift(packs, root, how)
+        jobs = _Queue(packs, root, how)
         n_gpus = torch.cuda.device_count() if any(pack.needs_gpu for pack in packs) else 0
-        crew = [
-            _Worker(shift, gpu=place if place < n_gpus else None)
+        workers = [
+            _Worker(jobs, gpu=place if place < n_gpus else None)
             for place in range(max(min(self.workers, len(packs)), min(n_gpus, len(packs))))
         ]
-        for worker in crew:
+        for worker in workers:
             worker.start()
         try:
-            shift.oversee(crew, ended)
+            jobs.watch(workers, ended)
         finally:
-            shift.stopping = shift.stopping or any(worker.is_alive() for worker in crew)
-            for worker in crew:
+            jobs.stopping = jobs.stopping or any(worker.is_alive() for worker in workers)
+            for worker in workers:
                 worker.end()
-        if shift.trouble:
-            raise shift.trouble[0]
-        if shift.left():
+        if jobs.errors:
+            raise jobs.errors[0]
+        if jobs.left():
             raise Interrupted("stopped; the same command goes on")
 
 
-class _Shift:
+class _Queue:
     """Packs that wait and what became of them, shared by the threads that attend to one worker each."""
 
     def __init__(self, packs: Sequence[Pack], root: Path, how: Manner) -> None:
         self.root, self.how, self.lock = root, how, threading.Lock()
         self.waiting, self.at_work = list(packs), 0
-        self.attempts: dict[int, int] = {}
-        self.news: queue.SimpleQueue[Pack] = queue.SimpleQueue()
-        self.trouble: list[BaseException] = []
+        self.attempts: dict[tuple[str, ...], int] = {}
+        """Deaths so far by what was worked on: the ids of a pack's runs."""
+        self.ended: queue.SimpleQueue[Pack] = queue.SimpleQueue()
+        self.errors: list[BaseException] = []
         self.stopping = False
 
     def next(self, gpu: bool) -> Pack | None:
         """A pack that this worker can do; GPU workers do others too."""
         with self.lock:
             place = next((i for i, pack in enumerate(self.waiting) if gpu or not pack.needs_gpu), None)
-            if place is None or self.stopping or self.trouble:
+            if place is None or self.stopping or self.errors:
                 return None
             self.at_work += 1
             return self.waiting.pop(place)
 
-    def oversee(self, crew: "list[_Worker]", ended: Ended) -> None:
-        """Until all workers have gone home: pass the news on, and the wish to stop."""
-        while any(worker.is_alive() for worker in crew) or not self.news.empty():
+    def watch(self, workers: "list[_Worker]", ended: Ended) -> None:
+        """Until all workers have ended: say which packs have, and pass on the wish to stop."""
+        while any(worker.is_alive() for worker in workers) or not self.ended.empty():
             with contextlib.suppress(queue.Empty):
-                ended(self.news.get(timeout=0.2))
+                ended(self.ended.get(timeout=0.2))
             if self.how.stop() and not self.stopping:
                 self.stopping = True
-                for worker in crew:
+                for worker in workers:
                     worker.say("stop")
 
     def back(self, pack: Pack, done: bool) -> None:
@@ -92,13 +93,14 @@ class _Shift:
             if not done:
                 self.waiting.append(pack)
         if done:
-            self.news.put(pack)
+            self.ended.put(pack)
 
     def crashed(self, pack: Pack, status: int, log: str) -> None:
         """A worker died over a pack: again, one by one, or given up."""
         with self.lock:
             self.at_work -= 1
-            n = self.attempts[id(pack)] = self.attempts.get(id(pack), 0) + 1
+            key = tuple(experiment.id for experiment in pack.experiments)
+            n = self.attempts[key] = self.attempts.get(key, 0) + 1
             if self.stopping or n < (ATTEMPTS if len(pack.experiments) == 1 else ATTEMPTS - 1):
                 self.waiting.append(pack)
                 return
@@ -107,7 +109,7 @@ class _Shift:
                 return
         again = give_up(pack, self.root, how_it_died(status), log)
         with self.lock:
-            self.attempts.pop(id(pack), None)
+            self.attempts.pop(key, None)
             self.at_work += 1
         self.back(pack, done=not again)
 
@@ -118,19 +120,19 @@ class _Shift:
 class _Worker(threading.Thread):
     """Attends to one process: hands it packs, hears its answers, replaces it when it dies."""
 
-    def __init__(self, shift: _Shift, gpu: int | None) -> None:
+    def __init__(self, jobs: _Queue, gpu: int | None) -> None:
         super().__init__(daemon=True)
-        self.shift, self.gpu = shift, gpu
+        self.jobs, self.gpu = jobs, gpu
         self.process: subprocess.Popen[str] | None = None
         self.writing = threading.Lock()
 
     def run(self) -> None:
         try:
-            while (pack := self.shift.next(self.gpu is not None)) is not None or self._more_to_come():
+            while (pack := self.jobs.next(self.gpu is not None)) is not None or self._more_to_come():
                 if pack is not None:
-                    self._attend(pack)
+                    self._hand_over(pack)
         except BaseException as error:
-            self.shift.trouble.append(error)
+            self.jobs.errors.append(error)
         finally:
             self._close()
 
@@ -152,42 +154,42 @@ class _Worker(threading.Thread):
 
     def _more_to_come(self) -> bool:
         """Whether a pack may come back from a worker that dies."""
-        if self.shift.stopping or self.shift.trouble or not self.shift.at_work:
+        if self.jobs.stopping or self.jobs.errors or not self.jobs.at_work:
             return False
         threading.Event().wait(0.1)
         return True
 
-    def _attend(self, pack: Pack) -> None:
-        process = self._at_hand()
+    def _hand_over(self, pack: Pack) -> None:
+        process = self._running_process()
         self.say(pack_to(pack))
         assert process.stdout is not None
         answer = json.loads(process.stdout.readline() or "{}")
         state = answer.get("state")
         if state == "full":
-            self.shift.trouble.append(OSError(answer["errno"], os.strerror(answer["errno"]), answer["file"]))
+            self.jobs.errors.append(OSError(answer["errno"], os.strerror(answer["errno"]), answer["file"]))
         if state is None:
             status, log = process.wait(), self._log()
             self._close()
-            self.shift.crashed(pack, status, log)
+            self.jobs.crashed(pack, status, log)
         else:
-            self.shift.back(pack, done=state == "ended")
+            self.jobs.back(pack, done=state == "ended")
 
-    def _at_hand(self) -> "subprocess.Popen[str]":
+    def _running_process(self) -> "subprocess.Popen[str]":
         if self.process is None or self.process.poll() is not None:
-            logs = self.shift.root / ".unweave" / "logs"
+            logs = self.jobs.root / ".unweave" / "logs"
             logs.mkdir(parents=True, exist_ok=True)
             self.log = logs / f"worker-{os.getpid()}-{threading.get_ident()}.txt"
-            command = [sys.executable, "-m", "unweave.studies.worker", str(self.shift.root)]
+            command = [sys.executable, "-m", "unweave.studies.worker", str(self.jobs.root)]
             with self.log.open("wb") as log:
                 self.process = subprocess.Popen(
-                    [*command, str(self.shift.how.save_every)],
+                    [*command, str(self.jobs.how.save_every)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
                     text=True,
                     env=self._environment(),
                 )
-            if self.shift.stopping:
+            if self.jobs.stopping:
                 self.say("stop")
         return self.process
 

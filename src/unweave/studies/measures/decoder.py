@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from unweave.data.world import Data
-from unweave.evaluation.decoder import losses
+from unweave.evaluation.decoder import reconstruction_losses
 from unweave.evaluation.encode import Encoded
 from unweave.metrics.geometry.ima import ima_contrast
 from unweave.metrics.geometry.jacobian import decoder_gram
@@ -64,7 +64,7 @@ def _reconstruction(run: Run, code: Encoded) -> dict[str, float | None]:
     images = run.data.examples(rows)
     means, sampled = code.mean[:N_REBUILT], code.sampled[:N_REBUILT]
     split = reconstruction_split(images, run.decode(means), run.decode(sampled)[None])
-    loss = losses(run, images, run.outputs(sampled)).mean()
+    loss = reconstruction_losses(run, images, run.outputs(sampled)).mean()
     return {
         "loss": _finite(loss.item()),
         "deterministic": split.deterministic,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from unweave.evaluation.downstream import downstream
+from unweave.metrics.downstream.learning import downstream
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
 from unweave.training.run import Run

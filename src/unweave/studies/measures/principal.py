@@ -56,7 +56,7 @@ class PrincipalDirections(Measure):
 
 def matched(
     weight: Float[Tensor, "feature latent"], directions: Float[Tensor, "feature direction"]
-) -> tuple[list[int], list[int], Float[Tensor, "pair"]]:
+) -> tuple[list[int], list[int], Float[Tensor, " pair"]]:
     """Pairs of a direction and a column, up to sign, and the angle between the two in degrees."""
     from scipy.optimize import linear_sum_assignment
 

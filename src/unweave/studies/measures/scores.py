@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from unweave.evaluation.measure import Yardstick
+from unweave.evaluation.measure import Measurer
 from unweave.metrics.supervised.split import N_TEST, N_TRAIN
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
@@ -38,16 +38,16 @@ class Scores(Measure):
             raise ValueError(f"{run.experiment.world.name} has no factors to score codes against")
         split = (N_TRAIN, N_TEST) if len(code.rows) == N_TRAIN + N_TEST else None
         exact = torch.float64 if code.factors.is_floating_point() else torch.int64
-        yardstick = Yardstick(code.factors.to(exact), self.metrics, split, seeds=0, options=self._options())
-        return {name: self._numbers(yardstick, getattr(code, name)) for name in self.representations}
+        measurer = Measurer(code.factors.to(exact), self.metrics, split, seeds=0, options=self._options())
+        return {name: self._numbers(measurer, getattr(code, name)) for name in self.representations}
 
     def _options(self) -> dict[str, Mapping[str, Any]]:
         names = dict.fromkeys(metric for metric, _, _ in self.options)
         return {name: {key: value for metric, key, value in self.options if metric == name} for name in names}
 
-    def _numbers(self, yardstick: Yardstick, codes: torch.Tensor) -> dict[str, Any]:
+    def _numbers(self, measurer: Measurer, codes: torch.Tensor) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for name, number in yardstick.measure(codes).numbers.items():
+        for name, number in measurer.measure(codes).numbers.items():
             metric, _, part = name.partition(".")
             value = float(number.value)
             shown = value if math.isfinite(value) else None

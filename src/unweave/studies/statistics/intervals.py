@@ -12,7 +12,7 @@ LEVEL = 0.95
 Interval = tuple[float, float]
 
 
-def mean_interval(values: Float[np.ndarray, "run"]) -> Interval:
+def mean_interval(values: Float[np.ndarray, " run"]) -> Interval:
     """Student's: mean ± t · s/√n."""
     n = len(values)
     _at_least(n, 2)
@@ -20,7 +20,7 @@ def mean_interval(values: Float[np.ndarray, "run"]) -> Interval:
     return float(values.mean()) - reach, float(values.mean()) + reach
 
 
-def welch_interval(first: Float[np.ndarray, "run"], second: Float[np.ndarray, "other"]) -> Interval:
+def welch_interval(first: Float[np.ndarray, " run"], second: Float[np.ndarray, " other"]) -> Interval:
     """Welch's, of the difference of two means: Δ ± t_ν · √(s₁²/n₁ + s₂²/n₂)."""
     _at_least(min(len(first), len(second)), 2)
     squares = [float(part.var(ddof=1)) / len(part) for part in (first, second)]
@@ -75,7 +75,7 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
-def jackknife_interval(value: float, without: Float[np.ndarray, "run"]) -> Interval:
+def jackknife_interval(value: float, without: Float[np.ndarray, " run"]) -> Interval:
     """Around a statistic, from its values with one unit left out at a time (Tukey, 1958)."""
     n = len(without)
     _at_least(n, 2)

@@ -29,7 +29,7 @@ class Tested:
     least: float
 
 
-def paired_test(differences: Float[np.ndarray, "pair"], *, seed: int = 0) -> Tested:
+def paired_test(differences: Float[np.ndarray, " pair"], *, seed: int = 0) -> Tested:
     """Mean of differences between pairs; under no difference every sign is as likely as the other."""
     n = len(differences)
     if 2**n <= MOST_COUNTED:
@@ -39,7 +39,7 @@ def paired_test(differences: Float[np.ndarray, "pair"], *, seed: int = 0) -> Tes
     return _tested(differences.mean(), signs @ differences / n, exact=False, least=1 / (N_DRAWS + 1))
 
 
-def unpaired_test(first: Float[np.ndarray, "run"], second: Float[np.ndarray, "other"], *, seed: int = 0) -> Tested:
+def unpaired_test(first: Float[np.ndarray, " run"], second: Float[np.ndarray, " other"], *, seed: int = 0) -> Tested:
     """Difference of two means; under no difference every division of the values is as likely as the other."""
     values, n = np.concatenate([first, second]), len(first)
     rest = len(values) - n
@@ -57,9 +57,9 @@ def unpaired_test(first: Float[np.ndarray, "run"], second: Float[np.ndarray, "ot
 
 
 def trend_test(
-    x: Float[np.ndarray, "run"],
-    y: Float[np.ndarray, "run"],
-    blocks: Shaped[np.ndarray, "run"] | None = None,
+    x: Float[np.ndarray, " run"],
+    y: Float[np.ndarray, " run"],
+    blocks: Shaped[np.ndarray, " run"] | None = None,
     *,
     seed: int = 0,
 ) -> Tested:
@@ -81,7 +81,7 @@ def trend_test(
     return _tested(second @ first, second[orders] @ first, exact=False, least=1 / (N_DRAWS + 1))
 
 
-def _orders(n: int, blocks: Shaped[np.ndarray, "run"] | None, generator: np.random.Generator) -> np.ndarray:
+def _orders(n: int, blocks: Shaped[np.ndarray, " run"] | None, generator: np.random.Generator) -> np.ndarray:
     keys = generator.random((N_DRAWS, n))
     if blocks is None:
         return keys.argsort(1)

@@ -51,7 +51,7 @@ def cube(table: "pl.DataFrame", metrics: Sequence[str]) -> Cube:
     return Cube(scores, tuple(axes[0]), tuple(axes[1]), tuple(seeds), tuple(metrics))
 
 
-def column(table: "pl.DataFrame", name: str) -> Float[np.ndarray, "run"]:
+def column(table: "pl.DataFrame", name: str) -> Float[np.ndarray, " run"]:
     """A column as numbers; NaN where a run has none."""
     import polars as pl
 

@@ -1,5 +1,7 @@
 // Numbers and names as people read them.
 
+import { SCORES } from "./metric_names.js";
+
 /** Three digits that matter, a true minus sign, thousands apart. */
 export function number(value, digits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
@@ -23,11 +25,6 @@ const WORDS = {
   "world.name": "world", "objective.name": "objective", "objective.beta": "β", "objective.gamma": "γ", "objective.capacity": "C", "objective.off_diagonal": "λ", seed: "seed",
   "latents.active": "active", "latents.mixed": "mixed", "latents.passive": "passive", latents: "latents",
   "polarised.n_active": "active (measured)", modified: "changed", "network.name": "network", state: "state", id: "run",
-};
-
-const SCORES = {
-  mig: "MIG", "dci.disentanglement": "DCI-D", "dci.completeness": "DCI-C", "dci.informativeness": "DCI-I", sap_score: "SAP",
-  factor_vae_score: "FactorVAE", beta_vae_sklearn: "BetaVAE", mcc: "MCC", irs: "IRS", dcimig: "DCIMIG", jemmig: "JEMMIG", ds: "DS",
 };
 
 /** The name of a metric. */

@@ -82,7 +82,7 @@ export async function scores(place, run) {
   const names = [...new Set(found.scores.map((one) => one.metric))];
   const of = (metric, which) => found.scores.find((one) => one.metric === metric && one.representation === which);
   const cell = (one) => h("td", { class: "right", title: one?.paper ?? "" }, one ? number(one.value) : "–", one && one.low !== null ? h("span", { class: "quiet" }, ` ${number(one.low, 2)}…${number(one.high, 2)}`) : null);
-  const better = (metric) => ((of(metric, "mean") ?? of(metric, "sampled")).higher_is_better ? "higher is better" : "lower is better");
+  const better = (metric) => ({ true: "higher is better", false: "lower is better" })[(of(metric, "mean") ?? of(metric, "sampled")).higher_is_better] ?? "";
   const head = ["metric", "mean codes", "sampled codes", ""].map((one) => h("th", { scope: "col" }, one));
   const rows = names.map((metric) => h("tr", {}, h("td", {}, metricName(metric)), cell(of(metric, "mean")), cell(of(metric, "sampled")), h("td", { class: "quiet" }, better(metric))));
   wait.replaceWith(h("p", {}, words), names.length ? h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows))) : h("p", { class: "quiet" }, "This world has no factors to compare codes with."),

@@ -1,0 +1,54 @@
+"""Files that survive a kill: written aside, forced to the disk, and only then given their name."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Progress = Callable[[str, int, int], None]
+"""Called with (what is being done, how far, of how much)."""
+
+
+def write_atomically(path: Path, write: Callable[[Path], Any], ready: Callable[[], None] = lambda: None) -> None:
+    """Let ``write`` fill a temporary neighbour, force it to the disk, and only then give it its name.
+
+    ``ready`` is called once the new content stands aside, before it takes the place of the old one.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    aside.unlink(missing_ok=True)  # of a killed process with this number; or a link that leads elsewhere
+    try:
+        write(aside)
+        sync(aside)
+        ready()
+        os.replace(aside, path)
+        sync(path.parent)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a small text file atomically."""
+    write_atomically(path, lambda aside: aside.write_text(text, encoding="utf-8"))
+
+
+def sync(path: Path) -> None:
+    """Force a file or a folder to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def digest(path: Path, algorithm: str = "sha256", progress: Progress | None = None) -> str:
+    """The checksum of a file, as hexadecimal text."""
+    summed, size = hashlib.new(algorithm), path.stat().st_size
+    with path.open("rb") as file:
+        while block := file.read(1 << 22):
+            summed.update(block)
+            if progress:
+                progress(f"checking {path.name}", file.tell(), size)
+    return summed.hexdigest()

@@ -1,0 +1,76 @@
+"""The page of a run and its pictures, written into the run's folder."""
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from unweave.evaluation.describe import Description, describe
+from unweave.evaluation.findings import expected_of, sentences
+from unweave.pages.page import Page
+from unweave.pages.run import CodeSamples, LatentTable, Pictures, TrainingCurves, run_page
+from unweave.training.engine import LATENT_STATISTICS
+from unweave.training.experiment import experiment_to
+from unweave.training.run import Run
+
+N_FRAMES, WIDTH, N_PICTURES, N_SAMPLES = 21, 2.5, 10, 1000
+
+
+def write_run_page(run: Run, description: Description | None = None) -> Path:
+    """Write ``report.html`` and ``figures/*.png``; the page's path is returned."""
+    made = page_of_run(run, description or describe(run))
+    for name, content in made.pictures.items():
+        run.files.write(f"figures/{name}", content)
+    return run.files.write("report.html", made.html)
+
+
+def page_of_run(run: Run, description: Description) -> Page:
+    """The page of a run and its pictures, not yet written."""
+    environment = run.files.read_json("environment.json")
+    experiment = run.experiment
+    return run_page(
+        title=f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}",
+        experiment=experiment_to(experiment),
+        latent_table=LatentTable(
+            description.types,
+            description.kl.numpy(),
+            description.mean_variance.numpy(),
+            description.variance_of_variance.numpy(),
+            description.variance_of_mean.numpy(),
+        ),
+        curves=_curves(run),
+        shown=_pictures(run) if len(run.data.shape) == 3 else None,
+        codes=CodeSamples(description.code.mean[:N_SAMPLES].numpy(), description.code.sampled[:N_SAMPLES].numpy()),
+        findings=sentences(description, expected_of(experiment.world.card().space)),
+        summary={
+            "steps": experiment.steps,
+            "latents": experiment.latents,
+            "examples looked at": description.n_examples,
+        },
+        environment={name: value for name, value in environment.items() if name != "command"},
+        command=shlex.join(environment["command"]),
+    )
+
+
+def _curves(run: Run) -> TrainingCurves:
+    history = run.history
+    terms = [name for name in history.columns if name.rpartition("_")[0] not in LATENT_STATISTICS]
+    return TrainingCurves(
+        np.array(history.steps),
+        {name: history.column(name).numpy() for name in terms},
+        history.latent("kl").numpy(),
+    )
+
+
+def _pictures(run: Run) -> Pictures:
+    originals = run.images(N_PICTURES)
+    frames = run.traverse(_middling(run), n=N_FRAMES, width=WIDTH)
+    values = np.linspace(-WIDTH, WIDTH, N_FRAMES)
+    return Pictures(frames.numpy(), values, originals.numpy(), run.reconstruct(originals).numpy())
+
+
+def _middling(run: Run) -> torch.Tensor:
+    """The example whose code is nearest the middle, where traversals have room to both sides."""
+    images = run.images(256)
+    return images[run.encode(images).mean.square().sum(1).argmin()]

@@ -1,0 +1,135 @@
+"""The page of any study: every measured number as a table, how the numbers go together, and how they are spread."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unweave.pages.outcome import Outcome
+from unweave.pages.result_folder import write_result_page
+from unweave.plots.matrices import heat_map
+from unweave.plots.violins import violins
+from unweave.studies.record import Record
+from unweave.studies.results import Results
+from unweave.studies.statistics.intervals import mean_interval
+from unweave.studies.statistics.rank_correlations import rank_correlations
+from unweave.studies.statistics.settings import column, numeric_columns, with_settings
+from unweave.studies.statistics.variance_explained import variance_explained
+from unweave.studies.store import Store
+from unweave.studies.study import Study
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import polars as pl
+
+CONFIG = ("world", "objective", "network", "likelihood", "optimiser", "plan", "cost")
+"""Columns that say what a run is, not what it came to."""
+
+OTHER = ("seed", "latents", "steps", "batch_size", "warmup", "holdout", "history_every", "strength")
+
+MOST_NUMBERS, MOST_VIOLINS, MOST_SETTINGS = 24, 8, 40
+
+
+def write_study_page(store: Store, record: Record, output: Path | str | None = None) -> Path:
+    """Write the page of a study that a store knows, with its numbers and figures; the page's path is returned."""
+    results = Recorded(Study(record.name, (), title=record.title), store, (), record.experiments)
+    if not results.table.height:
+        raise ValueError(f"no run of {record.name} is finished, so there is nothing to report")
+    return write_result_page(
+        Path(output) if output else store.home / "reports" / record.name,
+        record.title or record.name,
+        study_outcome(results),
+        results,
+        command=" ".join(record.command) or f"unweave study report {record.name} --store {store.root}",
+        meta={"study": record.name, "models": results.table.height, "seeds": results.table["seed"].n_unique()},
+        kicker="unweave study",
+    )
+
+
+@dataclass(frozen=True)
+class Recorded(Results):
+    """The results of a study by the ids of its runs: ten thousand experiments need not be built for their table."""
+
+    recorded: tuple[str, ...] = ()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """As the study's record has them."""
+        return self.recorded
+
+
+def study_outcome(results: Results) -> Outcome:
+    """What can be said of any study without knowing what it is about."""
+    table = with_settings(results.table)
+    numbers = measured(table)
+    notes = [f"{table.height} finished runs, {table['setting'].n_unique()} settings, {len(numbers)} measured numbers."]
+    if len(numbers) > MOST_NUMBERS:
+        notes.append(f"Figures show the first {MOST_NUMBERS} numbers; tables and CSV hold all.")
+    figures = _figures(table, numbers) if numbers else {}
+    tables = {
+        "By setting: mean over seeds with its 95 % interval": _by_setting(table, numbers),
+        "Share of variance explained": _explained(table, numbers),
+        "Rank correlations": _correlations(table, numbers[:MOST_NUMBERS]),
+    }
+    return Outcome((), figures, {name: rows for name, rows in tables.items() if rows}, tuple(notes))
+
+
+def measured(table: "pl.DataFrame") -> list[str]:
+    """Columns of numbers that were measured, and differ between runs."""
+    return [name for name in numeric_columns(table) if name.partition(".")[0] not in CONFIG and name not in OTHER]
+
+
+def _figures(table: "pl.DataFrame", numbers: list[str]) -> "dict[str, matplotlib.figure.Figure]":
+    figures = {}
+    shown = numbers[:MOST_NUMBERS]
+    if len(shown) > 1 and table.height > 2:
+        value = rank_correlations({name: column(table, name) for name in shown}, n_draws=0).value
+        figures["Rank correlation of the measured numbers"] = heat_map(
+            value, shown, shown, "Spearman's correlation", limits=(-1, 1), diverging=True
+        )
+    settings = table["setting"].unique(maintain_order=True).to_list()
+    by = "setting" if len(settings) <= MOST_SETTINGS else "objective"
+    groups = table[by].unique(maintain_order=True).to_list()
+    objectives = table["objective"].unique(maintain_order=True).to_list()
+    names = np.array(table[by].to_list())
+    families = [objectives.index(table["objective"][int(np.flatnonzero(names == group)[0])]) for group in groups]
+    for name in shown[:MOST_VIOLINS]:
+        samples = [column(table, name)[names == group] for group in groups]
+        figures[f"{name} by {by}"] = violins(samples, groups, name, name, families=families)
+    return figures
+
+
+def _by_setting(table: "pl.DataFrame", numbers: list[str]) -> list[dict[str, Any]]:
+    rows = []
+    for (world, setting), part in table.group_by(["world", "setting"], maintain_order=True):
+        row: dict[str, Any] = {"world": world, "setting": setting, "runs": part.height}
+        for name in numbers:
+            values = column(part, name)
+            values = values[np.isfinite(values)]
+            row[name] = float(values.mean()) if len(values) else None
+            if len(values) > 1:
+                row[f"{name} ±"] = mean_interval(values)[1] - float(values.mean())
+        rows.append(row)
+    return rows
+
+
+def _explained(table: "pl.DataFrame", numbers: list[str]) -> list[dict[str, Any]]:
+    rows = []
+    for name in numbers:
+        row: dict[str, Any] = {"number": name}
+        for grouping in ("objective", "setting"):
+            try:
+                found = variance_explained(column(table, name), table[grouping].to_list())
+            except ValueError:
+                continue
+            row |= {f"by {grouping}": found.adjusted, "low": found.interval[0], "high": found.interval[1]}
+        if len(row) > 1:
+            rows.append(row)
+    return rows
+
+
+def _correlations(table: "pl.DataFrame", numbers: list[str]) -> list[dict[str, Any]]:
+    if len(numbers) < 2 or table.height < 4:
+        return []
+    return list(rank_correlations({name: column(table, name) for name in numbers}).rows())

@@ -1,0 +1,1 @@
+"""Run folders: the one place that reads and writes them."""

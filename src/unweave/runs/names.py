@@ -1,0 +1,47 @@
+"""Names of files inside a folder: plain relative paths, read and written without following a link out of it."""
+
+import contextlib
+import os
+import stat
+from pathlib import Path, PurePosixPath
+
+
+def check_name(name: str) -> str:
+    """A name as it was given; ValueError unless it is a plain relative path that stays inside its folder."""
+    parts = name.split("/")
+    plain = all(part not in ("", ".", "..") for part in parts) and name.isprintable() and "\\" not in name
+    if not plain or len(os.fsencode(name)) > 1000:
+        shown = name if len(name) <= 80 else name[:77] + "…"
+        raise ValueError(f"{shown!r} is no plain name of a file inside a run folder")
+    return name
+
+
+def refuse_links(folder: Path, name: str) -> Path:
+    """Where a file of a folder lies, or would lie; ValueError where a link is on the way."""
+    place = folder
+    for part in check_name(name).split("/"):
+        place = place / part
+        with contextlib.suppress(FileNotFoundError):
+            if stat.S_ISLNK(os.lstat(place).st_mode):
+                raise ValueError(f"{place} is a link, and links in a run folder are not followed; copy the file there")
+    return place
+
+
+def read_plain(folder: Path, name: str, *, follow_links: bool = False, most: int | None = None) -> bytes:
+    """The content of a regular file inside a folder; OSError where there is none, ValueError where a link is met."""
+    handle = _open(folder, check_name(name), follow_links)
+    with os.fdopen(handle, "rb") as file:
+        known = os.fstat(handle)
+        if not stat.S_ISREG(known.st_mode):
+            raise ValueError(f"{folder / name} is no regular file")
+        if most is not None and known.st_size > most:
+            raise ValueError(f"{folder / name} has {known.st_size:,} bytes, more than the {most:,} that are read")
+        return file.read()
+
+
+def _open(folder: Path, name: str, follow_links: bool) -> int:
+    # without O_NONBLOCK a pipe would be waited for
+    if not follow_links:
+        refuse_links(folder, name)
+        return os.open(folder / PurePosixPath(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    return os.open(folder / PurePosixPath(name), os.O_RDONLY | os.O_NONBLOCK)

@@ -1,0 +1,1 @@
+"""Many models trained as one stack, each the model it would be alone."""

@@ -1,0 +1,114 @@
+"""Which backend trains a fleet: GPU kernels where they run and fit, the portable one everywhere else."""
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+from unweave.data.world import Data
+from unweave.models.networks import Conv
+from unweave.models.objectives import MODEL
+from unweave.models.vae import VAE
+from unweave.training.experiment import Experiment
+from unweave.training.fleet.backend import Backend
+from unweave.training.fleet.dense import dense_stack
+from unweave.training.fleet.fleet import template_of
+from unweave.training.fleet.members import ALIKE, Members
+from unweave.training.fleet.portable import portable
+
+LEAST_ON_GPU = ALIKE
+"""Below this, PyTorch's reductions on a GPU take other routes, with other last bits; smaller groups are filled up."""
+
+
+def side_by_side(experiment: Experiment) -> bool:
+    """Whether members do better alone, in processes side by side: convolutions on a CPU."""
+    return experiment.plan.device == "cpu" and isinstance(experiment.network, Conv)
+
+
+def models_that_fit(experiment: Experiment, shape: tuple[int, ...]) -> int:
+    """How many models of this kind the free memory holds, with a tenth to spare; at least one."""
+    with torch.device("meta"):
+        networks = experiment.objective.networks(experiment.architecture(shape))
+    model = networks.pop(MODEL)
+    assert isinstance(model, VAE)
+    n_parameters = _n_parameters([model])
+    n_others = _n_parameters(networks.values())
+    stored = 2 if experiment.plan.resolve().precision == "bf16" else 4
+    # weights, slopes, two moments, a rounded copy, the last good ones twice; of others also the copies of an update
+    state = (24 + stored) * n_parameters + 40 * n_others
+    each = state + 2 * stored * _n_activations(model, experiment.batch_size)
+    return max(1, int(0.9 * _free_memory(experiment.plan.device) / each))
+
+
+def _free_memory(device: str) -> int:
+    if device.startswith("cuda"):
+        return torch.cuda.mem_get_info(torch.device(device))[0]
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not every system says
+        return 1 << 31
+
+
+def _n_parameters(networks: Iterable[nn.Module]) -> int:
+    return sum(parameter.numel() for network in networks for parameter in network.parameters())
+
+
+def _n_activations(model: VAE, batch_size: int) -> int:
+    sizes: list[int] = []
+    hooks = [
+        module.register_forward_hook(lambda _module, _inputs, out: sizes.append(out.numel()))
+        for module in model.modules()
+        if not list(module.children())
+    ]
+    with torch.device("meta"), torch.no_grad():
+        architecture = model.architecture
+        model(torch.zeros(batch_size, *architecture.shape), torch.zeros(batch_size, architecture.latents))
+    for hook in hooks:
+        hook.remove()
+    return sum(sizes)
+
+
+def least_group(experiment: Experiment) -> int:
+    """The smallest group that gives the bits of any larger one."""
+    return LEAST_ON_GPU if experiment.plan.device.startswith("cuda") else 2
+
+
+def choose_backend(members: Members, data: Data, say: Callable[[str], None]) -> Backend:
+    """The fastest backend that works here; a slower choice is said and explained in one line."""
+    template = template_of(members, data.shape)
+    first = members.experiments[0]
+    if not first.plan.device.startswith("cuda"):
+        return dense_stack(template) or portable(template)
+    precision = first.plan.resolve().precision
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
+    if not isinstance(first.network, Conv):
+        return portable(template)  # kernels are for convolutions; PyTorch's batched products do for the rest
+    try:
+        from unweave.models.kernels.conv_stack import conv_stack
+
+        backend = conv_stack(template, precision)
+        _try(backend, first, members.latents, data)
+        return backend
+    except torch.cuda.OutOfMemoryError:
+        raise
+    except Exception as error:  # a Triton that is missing, too old, or fails to compile must never stop a training
+        reason = (str(error).splitlines() or [""])[0]
+        say(f"training without GPU kernels ({type(error).__name__}: {reason})")
+        return portable(template)
+
+
+def _try(backend: Any, experiment: Experiment, latents: int, data: Data) -> None:
+    """One step on nothing: kernels are compiled here, where a failure can still be answered."""
+    size = (ALIKE, experiment.batch_size)
+    with torch.device(experiment.plan.device):
+        parameters = torch.zeros(ALIKE, backend.layout.size)
+        as_stored = backend.reads_stored and data.nuisance is None and data.composition is None
+        places = torch.zeros(size, dtype=torch.int64)
+        examples = data.store[places] if as_stored else torch.zeros(*size, *data.shape)
+        noise = torch.zeros(*size, latents)
+        weights = backend.weights(parameters)
+        backend.gradients(parameters, weights, examples, noise, lambda codes, losses: losses.sum() + codes.kl.sum())
+    torch.cuda.synchronize()
+    backend.rows.clear()

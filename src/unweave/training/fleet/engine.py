@@ -1,0 +1,91 @@
+"""A fleet as the training loop sees it: members in the caller's order, each the run it would be alone."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from unweave.data.world import Data
+from unweave.models.optimisers import Tensors
+from unweave.models.vae import VAE
+from unweave.shapes import Float, Tensor
+from unweave.training.batches import source_of
+from unweave.training.engine import Failure, Rows, blame
+from unweave.training.experiment import Experiment
+from unweave.training.fleet.choice import choose_backend, least_group
+from unweave.training.fleet.fleet import Group, new_fleet, set_state, state_tensors
+from unweave.training.fleet.members import arrange
+from unweave.training.fleet.stepper import Stepper
+
+
+class FleetEngine:
+    """Many models in one stack, on whatever backend is fastest here."""
+
+    def __init__(self, experiments: Sequence[Experiment], data: Data, say: Callable[[str], None]) -> None:
+        self.experiments, self.shape = tuple(experiments), data.shape
+        members = arrange(experiments, least=least_group(experiments[0]))
+        self.fleet = new_fleet(members, choose_backend(members, data, say), len(data), data.shape)
+        self.stepper = Stepper(self.fleet, source_of(members.experiments, data), say)
+        self.none_left = False
+        self.stacked = {given: place for place, given in enumerate(members.given) if given >= 0}
+
+    @property
+    def name(self) -> str:
+        return self.fleet.backend.name
+
+    def advance(self, step: int, *, record: bool) -> None:
+        self.stepper(step, record=record)
+
+    def wait(self) -> None:
+        # the answer comes once everything before it is done
+        self.none_left = not bool(self.fleet.alive.any())
+
+    def all_failed(self) -> bool:
+        return self.none_left
+
+    def rows(self) -> list[Rows]:
+        return [Rows(group.columns, group.row.clone()) for group in self.fleet.groups if group.row is not None]
+
+    def group_of(self, member: int) -> tuple[int, int]:
+        stacked = self.stacked[member]
+        number, group = next((n, g) for n, g in enumerate(self.fleet.groups) if stacked < g.place.stop)
+        return number, stacked - group.place.start
+
+    def terms(self) -> list[dict[str, float]]:
+        alive = self.fleet.alive.tolist()
+        told = [_told(group) for group in self.fleet.groups]
+        members = [self.group_of(member) for member in range(len(self.experiments)) if alive[self.stacked[member]]]
+        return [told[group][place] for group, place in members]
+
+    def weights(self, member: int) -> Tensors:
+        return self._own(member, self.fleet.parameters)
+
+    def failure(self, member: int) -> Failure | None:
+        step = int(self.fleet.failed_at[self.stacked[member]])
+        if step < 0:
+            return None
+        number, place = self.group_of(member)
+        group = self.fleet.groups[number]
+        return blame(step, dict(zip(group.terms, group.failed_terms[place].tolist())))
+
+    def last_good(self, member: int) -> tuple[int, Tensors] | None:
+        step = int(self.fleet.good_at[self.stacked[member]])
+        return None if step < 0 else (step, self._own(member, self.fleet.good))
+
+    def tensors(self) -> Tensors:
+        return state_tensors(self.fleet)
+
+    def restore(self, tensors: Tensors) -> None:
+        set_state(self.fleet, tensors)
+
+    def _own(self, member: int, parameters: Float[Tensor, "model size"]) -> Tensors:
+        """A member's parameters in their own shapes: a code narrower than the stack's is cut out of it."""
+        with torch.device("meta"):
+            own = VAE(self.experiments[member].architecture(self.shape), None).named_parameters()
+        stacked = self.stacked[member]
+        views = self.fleet.backend.layout.views(parameters[stacked : stacked + 1])
+        return {name: views[name][0][tuple(slice(0, n) for n in like.shape)].detach() for name, like in own}
+
+
+def _told(group: Group) -> list[dict[str, float]]:
+    values = torch.stack(list(group.terms.values()), dim=1).tolist()
+    return [dict(zip(group.terms, row)) for row in values]

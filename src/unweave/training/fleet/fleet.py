@@ -1,0 +1,330 @@
+"""The fleet: many models trained in lockstep, each the model it would be alone.
+
+All state has a leading ``model`` axis. The maths of a method stays that of one model: the losses of its phases are
+mapped over the axis. A model whose loss is no longer finite is frozen; the others do not notice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from unweave.models import VAE, Method
+from unweave.models.kernels.codes import Codes
+from unweave.models.objectives import MODEL, Batch, Context, Phase, Terms, new_networks
+from unweave.models.optimisers import StackedUpdate, Tensors
+from unweave.models.posteriors import Code
+from unweave.shapes import Bool, Float, Int, Tensor
+from unweave.training.batches import Draws, Source, images, stored
+from unweave.training.engine import columns, summary
+from unweave.training.experiment import Experiment
+from unweave.training.fleet.backend import Backend, TotalLoss
+from unweave.training.fleet.members import Members, scalars_of
+from unweave.training.fleet.networks import StackedNetwork, stacked_network
+
+MOST_TERMS = 16
+"""Loss terms kept of a model that failed, so that the report can name the one to blame."""
+
+
+@dataclass
+class Group:
+    """Neighbours in the stack with the same method (but for its scalars) and the same latent size.
+
+    ``networks`` are those beside the model, by name.
+    """
+
+    place: slice
+    method: Method
+    scalars: dict[str, Float[Tensor, " model"]]
+    latents: int
+    warmup: int
+    networks: dict[str, StackedNetwork]
+    failed_terms: Float[Tensor, "model term"]
+    terms: Tensors = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
+    row: Float[Tensor, "model column"] | None = None
+
+
+@dataclass
+class Fleet:
+    """A stack of models in training.
+
+    ``weights`` is what the backend reads: the parameters themselves, or a rounded copy that every update renews.
+    ``failed_at`` is −1 for a healthy model, else the step that it did not survive. ``good`` are the parameters of the
+    last recorded step ``good_at`` that gave a finite loss.
+    """
+
+    members: Members
+    backend: Backend
+    n_examples: int
+    parameters: Float[Tensor, "model size"]
+    weights: Float[Tensor, "model size"]
+    optimiser_state: Tensors
+    learning_rate: Float[Tensor, " model"]
+    groups: list[Group]
+    failed_at: Int[Tensor, " model"]
+    good: Float[Tensor, "model size"]
+    good_at: Int[Tensor, " model"]
+
+    @property
+    def alive(self) -> Bool[Tensor, " model"]:
+        """Which models are still healthy."""
+        return self.failed_at < 0
+
+
+def new_fleet(members: Members, backend: Backend, n_examples: int, shape: tuple[int, ...]) -> Fleet:
+    """A fleet before its first step; every member starts as it would alone."""
+    device = torch.device(members.experiments[0].plan.device)
+    rows, others = [], []
+    # on the device itself: counter-based draws are the same everywhere, and there they are quick
+    with device:
+        for one in members.experiments:
+            networks = new_networks(one.objective, one.architecture(shape), one.init, one.seed)
+            rows.append(backend.layout.row(dict(networks.pop(MODEL).named_parameters())))
+            others.append(networks)
+    parameters = torch.stack(rows)
+    optimiser = members.experiments[0].optimiser
+    nowhere = torch.full((len(rows),), -1, dtype=torch.int64, device=device)
+    return Fleet(
+        members,
+        backend,
+        n_examples,
+        parameters,
+        backend.weights(parameters),
+        optimiser.start_stack(parameters),
+        scalars_of([experiment.optimiser for experiment in members.experiments], device)["learning_rate"],
+        [_group(members.experiments[place], place, others[place], backend, device) for place in members.groups],
+        nowhere,
+        parameters.clone(),
+        nowhere.clone(),
+    )
+
+
+def advance(fleet: Fleet, source: Source, draws: Draws, *, record: bool, step: int = 0) -> None:
+    """One update of every healthy model and of the networks beside it. With ``record``, groups keep a row.
+
+    ``step`` decides which phases are due; the same number on the device, for arithmetic, is among the draws.
+    """
+    now = draws["steps"]
+    before = fleet.parameters.clone() if record else None
+    examples = _examples(fleet, source, draws, "images")
+    total_loss = total_loss_of(fleet, draws)
+    gradients, code = fleet.backend.gradients(fleet.parameters, fleet.weights, examples, draws["noise"], total_loss)
+    with torch.no_grad():
+        finite = torch.cat([torch.isfinite(group.terms["loss"]) for group in fleet.groups])
+        good = fleet.alive & finite
+        fleet.failed_at.copy_(torch.where(fleet.alive & ~finite, now, fleet.failed_at))
+        rounded = None if fleet.weights is fleet.parameters else fleet.weights
+        given = StackedUpdate(gradients, fleet.learning_rate, now + 1, good, rounded)
+        fleet.members.experiments[0].optimiser.update_stack(fleet.parameters, fleet.optimiser_state, given)
+        if before is not None:
+            fleet.good.copy_(torch.where(good[:, None], before, fleet.good))
+            fleet.good_at.copy_(torch.where(good, now, fleet.good_at))
+    for group in fleet.groups:
+        for number, phase in enumerate(group.method.phases()):
+            if MODEL not in phase.updates and phase.due(step):
+                _advance_others(fleet, group, number, source, draws, code, good)
+        _keep_failed(group, fleet.failed_at[group.place] == now)
+        if record:
+            _record(group, code)
+
+
+def total_loss_of(fleet: Fleet, draws: Draws) -> TotalLoss:
+    """What a backend asks for: from all codes and reconstruction losses to the sum of all losses."""
+
+    def total(code: Codes, reconstructions: Tensor) -> Tensor:
+        return torch.stack([_loss(fleet, group, code, reconstructions, draws) for group in fleet.groups]).sum()
+
+    return total
+
+
+@torch.no_grad()
+def set_state(fleet: Fleet, tensors: Tensors) -> None:
+    """Bring a fleet to a state that :func:`state_tensors` gave."""
+    for name, target in state_tensors(fleet).items():
+        if name in tensors:  # what version 0.1.0 did not keep begins anew
+            target.copy_(tensors[name])
+    if fleet.weights is not fleet.parameters:
+        fleet.weights.copy_(fleet.parameters)
+    for group in fleet.groups:
+        for network in group.networks.values():
+            network.renew()
+
+
+def state_tensors(fleet: Fleet) -> Tensors:
+    """Every tensor of a fleet by name; writing into them changes the fleet."""
+    tensors = {"parameters": fleet.parameters, "failed_at": fleet.failed_at}
+    tensors |= {"good": fleet.good, "good_at": fleet.good_at}
+    tensors |= {f"optimiser/{name}": tensor for name, tensor in fleet.optimiser_state.items()}
+    for number, group in enumerate(fleet.groups):
+        tensors[f"group{number}/failed_terms"] = group.failed_terms
+        for name, network in group.networks.items():
+            tensors[f"group{number}/{name}"] = network.parameters
+            tensors |= {f"group{number}/{name}_optimiser/{n}": tensor for n, tensor in network.state.items()}
+    return tensors
+
+
+def template_of(members: Members, shape: tuple[int, ...]) -> VAE:
+    """A model of the fleet's structure, wide enough for every member's code. Its weights are never used."""
+    first = replace(members.experiments[0], latents=members.latents)
+    with torch.device("meta"):
+        return VAE(first.architecture(shape), None)
+
+
+def _group(
+    experiments: tuple[Experiment, ...],
+    place: slice,
+    modules: list[dict[str, nn.Module]],
+    backend: Backend,
+    device: torch.device,
+) -> Group:
+    first = experiments[0]
+    updated = {name: phase for phase in first.objective.phases() for name in phase.updates if name != MODEL}
+    networks = {
+        name: stacked_network([each[name] for each in modules], phase.optimiser or first.optimiser, backend.network)
+        for name, phase in updated.items()
+    }
+    return Group(
+        place,
+        first.objective,
+        scalars_of([experiment.objective for experiment in experiments], device),
+        first.latents,
+        first.warmup,
+        networks,
+        torch.zeros(len(experiments), MOST_TERMS, device=device),
+    )
+
+
+def _examples(fleet: Fleet, source: Source, draws: Draws, part: str) -> Tensor:
+    if fleet.backend.reads_stored and source.data.nuisance is None and source.data.composition is None:
+        return stored(source, draws, part)
+    return images(source, draws, part)
+
+
+@dataclass(frozen=True)
+class _Passed:
+    """Stands for the model of one member in a loss: the passes were made for the whole stack already."""
+
+    seen: tuple[Code, Tensor] | None = None
+    encoded: Code | None = None
+
+    def __call__(self, *_: Any) -> tuple[Code, Tensor]:
+        assert self.seen is not None
+        return self.seen
+
+    def code(self, *_: Any) -> Code:
+        assert self.encoded is not None
+        return self.encoded
+
+
+class _Parts(dict[str, Tensor]):
+    """A member's batch in a loss; parts that went through the model already are not there any more."""
+
+    def __missing__(self, part: str) -> None:
+        return None
+
+
+def _loss(fleet: Fleet, group: Group, code: Codes, reconstructions: Tensor, draws: Draws) -> Tensor:
+    """The summed loss of a group's models; its terms are kept aside."""
+    number, phase = next((n, p) for n, p in enumerate(group.method.phases()) if MODEL in p.updates)
+    own = {name: network.begin() for name, network in group.networks.items()}
+
+    def one(fields: tuple[Tensor, ...], reconstruction: Tensor, scalars: Tensors, own: Any, parts: Batch) -> Terms:
+        networks = _networks(group, own, _Passed(seen=(Code(*fields), reconstruction)))
+        context = Context(draws["steps"], fleet.n_examples, group.warmup, networks)
+        return _phase(group, number, scalars).loss(_Parts(parts), context)[0]
+
+    mapped = (_own(group, code), reconstructions[group.place], group.scalars, own, _parts(group, phase, draws))
+    terms = torch.vmap(one, chunk_size=_portion(group))(*mapped)
+    group.terms = {name: term.detach() for name, term in terms.items()}
+    total: Tensor = terms["loss"].sum()
+    return total
+
+
+def _advance_others(
+    fleet: Fleet, group: Group, number: int, source: Source, draws: Draws, code: Codes, good: Bool[Tensor, " model"]
+) -> None:
+    """One update of the network beside each model that a phase trains."""
+    phase = group.method.phases()[number]
+    (updated,) = phase.updates
+    encoded = _encoded(fleet, group, phase, source, draws)
+
+    def one(
+        learning: Tensors, fields: tuple[Tensor, ...], encoded: tuple[Tensor, ...], scalars: Tensors, parts: Batch
+    ) -> Terms:
+        passed = _Passed(encoded=Code(*encoded) if encoded else None)
+        networks = _networks(group, {updated: learning}, passed)
+        context = Context(draws["steps"], fleet.n_examples, group.warmup, networks, Code(*fields))
+        return _phase(group, number, scalars).loss(_Parts(parts), context)[0]
+
+    def loss(learning: Tensors) -> Float[Tensor, " model"]:
+        mapped = (learning, _own(group, code), encoded, group.scalars, _parts(group, phase, draws))
+        terms = torch.vmap(one, chunk_size=_portion(group))(*mapped)
+        group.terms = group.terms | {name: term.detach() for name, term in terms.items()}
+        minimised: Tensor = terms[phase.minimises]
+        return minimised
+
+    # with all members' scalars at once, the optimiser's learning rate is all members' too
+    own = _phase(group, number, group.scalars).optimiser
+    rate = fleet.learning_rate[group.place]
+    if own is not None:
+        rate = torch.as_tensor(own.learning_rate, device=rate.device).detach().expand(rate.shape)
+    optimiser = own or fleet.members.experiments[0].optimiser
+    group.networks[updated].learn(loss, optimiser, rate, draws["steps"] + 1, good[group.place])
+
+
+def _encoded(fleet: Fleet, group: Group, phase: Phase, source: Source, draws: Draws) -> tuple[Tensor, ...]:
+    """The codes of what a phase only encodes."""
+    if phase.encodes is None:
+        return ()
+    pictures, noise = phase.encodes
+    seen = _examples(fleet, source, draws, pictures)[group.place]
+    code = fleet.backend.code(fleet.weights[group.place], seen, draws[noise][group.place])
+    return tuple(field[..., : group.latents] for field in code)
+
+
+def _phase(group: Group, number: int, scalars: Mapping[str, Tensor]) -> Phase:
+    """A phase of the group's method with these scalars: one member's inside a map, all members' outside."""
+    return replace(group.method, **scalars).phases()[number]  # type: ignore[type-var]
+
+
+def _networks(group: Group, own: Mapping[str, Tensors], model: _Passed) -> dict[str, Any]:
+    return {MODEL: model} | {name: network.single(own.get(name, {})) for name, network in group.networks.items()}
+
+
+def _parts(group: Group, phase: Phase, draws: Draws) -> dict[str, Tensor]:
+    """The parts of the batch that a loss sees itself, of this group's members."""
+    passed = {*(phase.forward or ()), *(phase.encodes or ())}
+    latent = ("permutation",)
+    return {
+        part: draws[part][group.place, ..., : group.latents] if part in latent else draws[part][group.place]
+        for part in group.method.batch
+        if part in draws and part not in passed
+    }
+
+
+def _portion(group: Group) -> int | None:
+    return next((network.portion for network in group.networks.values()), None)
+
+
+@torch.no_grad()
+def _keep_failed(group: Group, now: Bool[Tensor, " model"]) -> None:
+    if now.device.type == "cpu" and not bool(now.any()):
+        return
+    terms = torch.stack(list(group.terms.values()), dim=1)[:, :MOST_TERMS]
+    kept = group.failed_terms[:, : terms.shape[1]]
+    kept.copy_(torch.where(now[:, None], terms, kept))
+
+
+def _record(group: Group, code: Codes) -> None:
+    def one(terms: Terms, fields: tuple[Tensor, ...]) -> Tensor:
+        return summary(terms, Code(*fields))
+
+    group.columns = columns({name: term[0] for name, term in group.terms.items()}, group.latents)
+    group.row = torch.vmap(one)(group.terms, _own(group, code))
+
+
+def _own(group: Group, code: Codes) -> tuple[Tensor, ...]:
+    return tuple(field[group.place, :, : group.latents] for field in code)

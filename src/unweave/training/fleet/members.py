@@ -1,0 +1,114 @@
+"""Who may train together: members share a structure; their scalars, seeds and latent sizes are their own."""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from unweave.config import hints, to_plain
+from unweave.models.posteriors import Deterministic, Diagonal
+from unweave.shapes import Float, Scalar, Tensor
+from unweave.training.experiment import Experiment
+
+OWN = ("objective", "latents", "seed", "init", "warmup", "snapshots")
+"""Fields of an experiment in which members may differ freely; of the objective, only the posterior must agree."""
+
+
+ALIKE = 16
+"""On a GPU, models whose small matrix products are computed together."""
+
+
+@dataclass(frozen=True)
+class Members:
+    """The experiments of a fleet in stacking order: like objectives and latent sizes side by side.
+
+    ``given`` is the place of each stacked member in the caller's list; doubles (see :func:`arrange`) have −1.
+    """
+
+    experiments: tuple[Experiment, ...]
+    given: tuple[int, ...]
+    groups: tuple[slice, ...]
+
+    @property
+    def latents(self) -> int:
+        """The width of the stack: the largest code among the members."""
+        return max(experiment.latents for experiment in self.experiments)
+
+
+def arrange(experiments: Sequence[Experiment], *, least: int = 2) -> Members:
+    """Sort members into groups that one call of an objective can serve.
+
+    A stack of one takes other routes through the libraries than a stack of several, with other last bits. So a
+    group smaller than ``least`` is filled up with doubles of its first member, whose results are thrown away.
+    """
+    check_structure(experiments)
+    keyed: dict[str, list[int]] = {}
+    for place, experiment in enumerate(experiments):
+        keyed.setdefault(_group_key(experiment), []).append(place)
+    chosen: list[Experiment] = []
+    given: list[int] = []
+    groups = []
+    for places in keyed.values():
+        doubles = _doubles(experiments[places[0]], len(places), least)
+        groups.append(slice(len(chosen), len(chosen) + len(places) + doubles))
+        chosen += [experiments[place] for place in places] + [experiments[places[0]]] * doubles
+        given += places + [-1] * doubles
+    return Members(tuple(chosen), tuple(given), tuple(groups))
+
+
+def _doubles(experiment: Experiment, n: int, least: int) -> int:
+    objective = experiment.objective
+    products = len(objective.phases()) > 1 or not isinstance(objective.posterior, Diagonal | Deterministic)
+    return -n % ALIKE if products and least >= ALIKE else max(0, least - n)
+
+
+def check_structure(experiments: Sequence[Experiment]) -> None:
+    """Raise ValueError that names the first field in which two members of a fleet must not differ."""
+    if not experiments:
+        raise ValueError("a fleet needs at least one experiment")
+    first = structure(experiments[0])
+    for place, experiment in enumerate(experiments):
+        for field, value in structure(experiment).items():
+            if value != first[field]:
+                raise ValueError(
+                    f"models of one fleet must agree in {field}: the first has {first[field]}, number {place + 1} has"
+                    f" {value}. Train them as two fleets."
+                )
+
+
+def structure(experiment: Experiment) -> dict[str, Any]:
+    """Everything that the members of a fleet must share, by the name of the field."""
+    shared: dict[str, Any] = {}
+    for field in dataclasses.fields(experiment):
+        value = getattr(experiment, field.name)
+        if field.name in OWN:
+            continue
+        if dataclasses.is_dataclass(value):
+            shared |= {f"{field.name}.{name}": part for name, part in _fixed(value).items()}
+        else:
+            shared[field.name] = value
+    shared["objective.posterior"] = experiment.objective.posterior.name
+    shared["number of updates"] = experiment.n_updates
+    del shared["steps"]
+    return shared
+
+
+def scalars_of(components: Sequence[Any], device: torch.device | str) -> dict[str, Float[Tensor, " model"]]:
+    """The fields typed Scalar of equal components, stacked."""
+    names = [name for name, kind in hints(type(components[0])).items() if kind == Scalar]
+    return {
+        name: torch.tensor([float(getattr(component, name)) for component in components], device=device)
+        for name in names
+    }
+
+
+def _fixed(component: Any) -> dict[str, Any]:
+    scalars = {name for name, kind in hints(type(component)).items() if kind == Scalar}
+    plain = to_plain(component)
+    return {"name": type(component).__qualname__} | {name: plain[name] for name in plain if name not in scalars}
+
+
+def _group_key(experiment: Experiment) -> str:
+    return str((_fixed(experiment.objective), experiment.latents, experiment.warmup))

@@ -1,0 +1,76 @@
+"""Steps of a fleet without host work: on a GPU the whole step is one CUDA graph, elsewhere it is a plain call."""
+
+import contextlib
+from collections.abc import Callable
+
+import torch
+
+from unweave.shapes import Tensor
+from unweave.training.batches import Drawing, Draws, Source
+from unweave.training.fleet.fleet import Fleet, advance, set_state, state_tensors
+
+Outputs = list[tuple[dict[str, Tensor], list[str], Tensor | None]]
+
+
+class Stepper:
+    """Advances a fleet step by step. The draws of a block of steps lie on the device, where a graph finds them."""
+
+    def __init__(self, fleet: Fleet, source: Source, say: Callable[[str], None], *, graph: bool | None = None) -> None:
+        self.fleet, self.source, self.say = fleet, source, say
+        self.device = fleet.parameters.device
+        self.graphed = self.device.type == "cuda" if graph is None else graph
+        self.drawing = Drawing(source, in_place=self.graphed)
+        self.place = torch.zeros(1, dtype=torch.int64, device=self.device)
+        self.graphs: dict[tuple[bool, ...], tuple[torch.cuda.CUDAGraph, Outputs]] = {}
+
+    def __call__(self, step: int, *, record: bool) -> None:
+        """One step; with ``record`` every group holds a row for the history afterwards."""
+        if not self.graphed:
+            self._advance(self.drawing(step), step, record)
+            return
+        self.drawing.block_of(step)
+        self.place.fill_(step - self.drawing.first)
+        kind = self._kind(step, record)
+        if kind not in self.graphs:
+            self._capture(step, record)
+        if not self.graphed:  # the capture failed, and said so
+            return self(step, record=record)
+        graph, outputs = self.graphs[kind]
+        graph.replay()
+        for group, kept in zip(self.fleet.groups, outputs):
+            group.terms, group.columns, group.row = kept
+
+    def _kind(self, step: int, record: bool) -> tuple[bool, ...]:
+        """Steps of one kind do the same: they keep a row or not, and the same phases are due."""
+        due = (phase.due(step) for group in self.fleet.groups for phase in group.method.phases())
+        return record, *due
+
+    def _advance(self, draws: Draws, step: int, record: bool) -> None:
+        # constants that an objective makes must be made on a GPU, not copied there; on a CPU this only costs time
+        with self.device if self.device.type == "cuda" else contextlib.nullcontext():
+            advance(self.fleet, self.source, draws, record=record, step=step)
+
+    def _advance_placed(self, step: int, record: bool) -> None:
+        drawn = self.drawing.drawn.items()
+        self._advance({name: block.index_select(0, self.place)[0] for name, block in drawn}, step, record)
+
+    def _capture(self, step: int, record: bool) -> None:
+        before = {name: tensor.clone() for name, tensor in state_tensors(self.fleet).items()}
+        try:
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                self._advance_placed(step, record)
+            torch.cuda.current_stream().wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self._advance_placed(step, record)
+            kept = [(group.terms, group.columns, group.row) for group in self.fleet.groups]
+            self.graphs[self._kind(step, record)] = graph, kept
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            self.graphed = False
+            self.say(f"stepping without a CUDA graph ({str(error).splitlines()[0]})")
+        finally:
+            set_state(self.fleet, before)

@@ -1,0 +1,154 @@
+"""Many experiments at once: in fleets that fit into memory, or in processes side by side."""
+
+import contextlib
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from unweave.data.world import Data
+from unweave.runs.fleets import LIST, MEMBER, fleets_in, home_of, members_of
+from unweave.runs.folder import RunFolder
+from unweave.training.experiment import Experiment, experiment_from, experiment_to, usable_cores
+from unweave.training.fleet.choice import models_that_fit, side_by_side
+from unweave.training.fleet.engine import FleetEngine
+from unweave.training.fleet.members import check_structure
+from unweave.training.loop import drive, say
+from unweave.training.processes import train_side_by_side
+from unweave.training.results import claim, ended
+from unweave.training.running import Interrupted, RunOptions
+
+Pair = tuple[Experiment, RunFolder]
+
+
+def train_many(
+    experiments: Sequence[Experiment],
+    root: Path | str = "runs",
+    *,
+    data: Data | None = None,
+    how: RunOptions = RunOptions(),
+    folders: Sequence[Path | str] | None = None,
+    size: int | None = None,
+) -> list[Path]:
+    """Train all experiments together and return their run folders. The same call twice resumes, or returns at once.
+
+    Members that are finished already are left alone. ``size`` bounds how many are trained at a time. A member whose
+    loss stops being a number is frozen and gets a ``failure.json``; the others go on undisturbed.
+    """
+    resolved = [experiment.resolve() for experiment in experiments]
+    check_structure(resolved)
+    alone = side_by_side(resolved[0])
+    if alone:
+        resolved = [replace(e, plan=replace(e.plan, threads=1)) for e in resolved]
+    paths = [Path(folder) for folder in folders] if folders else [Path(root) / e.id for e in resolved]
+    if len({path.parent for path in paths}) > 1:
+        raise ValueError("the folders of models that train together must lie side by side, in one folder")
+    pairs = [(e, RunFolder(path)) for e, path in zip(resolved, paths)]
+    if all(ended(folder) for _, folder in pairs):
+        return paths
+    data = (data or resolved[0].world.load()).to(resolved[0].plan.device)
+    if alone:
+        _in_processes(pairs, data, how)
+        return paths
+    for begun in _begun(pairs, paths[0].parent):
+        _together(begun, data, how)
+    for part in _parts([pair for pair in pairs if not ended(pair[1])], size, data):
+        _together(part, data, how)
+    return paths
+
+
+def resume_fleet(run: RunFolder, data: Data | None, how: RunOptions) -> bool:
+    """Go on with the fleet that a run is a member of; whether there is one."""
+    home = home_of(run)
+    if home is None:
+        return False
+    folders = members_of(home)
+    experiments = [experiment_from(RunFolder(folder).read_json("config.json")) for folder in folders]
+    train_many(experiments, home.path.parent, data=data, how=how, folders=folders)
+    return True
+
+
+def home_and_place(run: RunFolder) -> tuple[RunFolder, int]:
+    """The folder with the checkpoints that a run is in, and its place in them: its own, or its fleet's."""
+    home = home_of(run)
+    return (run, 0) if home is None else (home, members_of(home).index(run.path))
+
+
+def _parts(todo: list[Pair], size: int | None, data: Data) -> list[list[Pair]]:
+    """The models in fleets that fit into free memory, and a line that says so; with a ``size``, in fleets of that."""
+    if not todo:
+        return []
+    largest = max((experiment for experiment, _ in todo), key=lambda e: (len(e.objective.phases()), e.latents))
+    fitting = models_that_fit(largest, data.shape)
+    chosen = min(size or len(todo), fitting)
+    # equal fleets: 50 that fit by 40 are 25 and 25
+    count = -(-len(todo) // chosen)
+    chosen = -(-len(todo) // count) if size is None else chosen
+    if count > 1 or data.store.device.type == "cuda":
+        fleets = "one fleet" if count == 1 else f"{count} fleets of up to {chosen}"
+        say(f"{len(todo)} models in {fleets}: {f'{fitting:,}' if fitting < 10_000 else 'thousands more would'} fit")
+    return [todo[begin : begin + chosen] for begin in range(0, len(todo), chosen)]
+
+
+def _in_processes(pairs: Sequence[Pair], data: Data, how: RunOptions) -> None:
+    todo = [pair for pair in pairs if not ended(pair[1])]
+    say(f"{len(todo)} models, {min(len(todo), usable_cores())} at a time in single-threaded processes")
+    for words in train_side_by_side([e for e, _ in todo], [folder.path for _, folder in todo], data=data, how=how):
+        say(words)
+    if any(not ended(folder) for _, folder in todo):
+        raise Interrupted("stopped; the same command goes on")
+
+
+def _begun(pairs: Sequence[Pair], root: Path) -> list[list[Pair]]:
+    """Fleets that were interrupted, with all their members: also those whose results were written before the end."""
+    known = {folder.path.name: (experiment, folder) for experiment, folder in pairs}
+    homes = [home for home in fleets_in(root) if home.has(LIST)]
+    listed = [[path.name for path in members_of(home)] for home in homes]
+    return [[known[name] for name in names] for names in listed if all(name in known for name in names)]
+
+
+def _together(pairs: Sequence[Pair], data: Data, how: RunOptions) -> None:
+    """Train as one fleet, or as two halves one after the other where memory does not suffice."""
+    home = _home(pairs)
+    try:
+        with contextlib.ExitStack() as held:
+            for folder in (home, *(folder for _, folder in pairs)):
+                held.enter_context(folder.locked())
+            _train(pairs, home, data, how)
+            shutil.rmtree(home.path)
+        return
+    except torch.cuda.OutOfMemoryError:
+        if len(pairs) == 1:
+            raise
+        shutil.rmtree(home.path, ignore_errors=True)
+    torch.cuda.empty_cache()
+    half = len(pairs) // 2
+    say(f"{len(pairs)} models do not fit in GPU memory; going on with {half} at a time")
+    _together(pairs[:half], data, how)
+    _together(pairs[half:], data, how)
+
+
+def _home(pairs: Sequence[Pair]) -> RunFolder:
+    """Where a fleet keeps its checkpoints: beside its members, named by what they are."""
+    configs = json.dumps([experiment_to(experiment) for experiment, _ in pairs], sort_keys=True)
+    return RunFolder(pairs[0][1].path.parent / f"fleet-{hashlib.sha256(configs.encode()).hexdigest()[:12]}")
+
+
+def _train(pairs: Sequence[Pair], home: RunFolder, data: Data, how: RunOptions) -> None:
+    experiments, folders = [e for e, _ in pairs], [folder for _, folder in pairs]
+    home.write_json(LIST, [folder.path.name for folder in folders])
+    for place, (experiment, folder) in enumerate(pairs):
+        claim(folder, experiment)
+        if not ended(folder):
+            folder.write_json(MEMBER, {"fleet": home.path.name, "place": place})
+    torch.set_num_threads(experiments[0].plan.threads)
+    engine = FleetEngine(experiments, data, say)
+    for failure in drive(engine, folders, home, data.shape, how):
+        if failure:
+            say(failure)
+    for folder in folders:
+        folder.remove(*folder.names(MEMBER))

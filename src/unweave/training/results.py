@@ -1,0 +1,96 @@
+"""What a run keeps in its folder, whichever engine trains it: its config, its environment, weights, a failure."""
+
+import platform
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import torch
+
+from unweave.models.optimisers import Tensors
+from unweave.runs.folder import RunFolder
+from unweave.training.checkpoint import to_bytes
+from unweave.training.engine import Engine, Failure
+from unweave.training.experiment import Experiment, experiment_to
+from unweave.training.history import Recording, write_history
+
+LAST_GOOD = "last_good.safetensors"
+
+
+def claim(folder: RunFolder, experiment: Experiment) -> None:
+    """Write what a folder is for, once; refuse one that is for something else."""
+    plain = experiment_to(experiment)
+    if folder.has("config.json"):
+        known = folder.read_json("config.json")
+        if known != plain:
+            raise ValueError(
+                f"{folder.path} already holds another run: {_difference(known, plain)}. Choose another folder."
+            )
+        return
+    folder.write_json("config.json", plain)
+    folder.write_json("environment.json", environment())
+
+
+def ended(folder: RunFolder) -> bool:
+    """Whether nothing is left to train: the model is there, or it failed."""
+    return folder.has("model.safetensors") or folder.has("failure.json")
+
+
+def keep_snapshot(folder: RunFolder, engine: Engine, member: int, shape: tuple[int, ...], step: int) -> None:
+    """Keep a member's weights of this step."""
+    folder.write(f"snapshots/step-{step:09d}.safetensors", weights_file(engine.weights(member), shape))
+
+
+def keep_result(folder: RunFolder, engine: Engine, member: int, shape: tuple[int, ...], recording: Recording) -> str:
+    """Write what a member has become; for one that failed, a line that says why."""
+    if ended(folder):
+        return ""  # written already, before an interruption
+    failure = engine.failure(member)
+    if failure is not None:
+        write_history(folder, recording.of(*engine.group_of(member), before=failure.step))
+        return _keep_failure(folder, engine, member, shape, failure)
+    write_history(folder, recording.of(*engine.group_of(member)))
+    folder.write("model.safetensors", weights_file(engine.weights(member), shape))
+    folder.remove(*folder.names("checkpoints/"))
+    return ""
+
+
+def weights_file(weights: Tensors, shape: tuple[int, ...]) -> bytes:
+    """The content of a file with a model's weights, which tells the shape of its examples."""
+    # one entry only: safetensors writes several in no fixed order, and equal runs are to be equal files
+    return to_bytes(weights, {"shape": ",".join(map(str, shape))})
+
+
+def environment() -> dict[str, Any]:
+    """Where a run was made: enough to tell why two results differ."""
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "machine": f"{platform.system()} {platform.machine()}",
+        "gpu": gpu,
+        "threads": torch.get_num_threads(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": sys.argv,
+    }
+
+
+def _keep_failure(folder: RunFolder, engine: Engine, member: int, shape: tuple[int, ...], failure: Failure) -> str:
+    kept = engine.last_good(member)
+    if kept is not None:
+        folder.write(LAST_GOOD, weights_file(kept[1], shape))
+    told = {"step": failure.step, "term": failure.term, "value": str(failure.value)}
+    folder.write_json("failure.json", told | ({} if kept is None else {"kept": LAST_GOOD, "kept_step": kept[0]}))
+    where = f" Weights of step {kept[0]}, whose loss was finite, are in {folder.path / LAST_GOOD}." if kept else ""
+    return (
+        f"{folder.path}: training stopped at step {failure.step}: {failure.term} became {failure.value}.{where}"
+        " Try a smaller learning rate, or look at the data."
+    )
+
+
+def _difference(known: Any, given: Any, place: str = "") -> str:
+    if isinstance(known, dict) and isinstance(given, dict):
+        for key in sorted(known.keys() | given.keys()):
+            if known.get(key) != given.get(key):
+                return _difference(known.get(key), given.get(key), f"{place}.{key}" if place else key)
+    return f"{place} is {known!r} there and {given!r} here"

@@ -1,0 +1,59 @@
+"""A run without its model: what it was meant to be, how far it came, what its folder holds."""
+
+from pathlib import Path
+from typing import Any
+
+from unweave.runs.folder import RunFolder
+from unweave.runs.row import read_object
+from unweave.runs.state import State, failure_of, state_of
+from unweave.training.run import Run
+from unweave.web.schema import Factor, RunAnswer
+
+
+def run_answer(path: Path, run_id: str) -> RunAnswer:
+    """Everything that is known of a run before its model is opened."""
+    run = Run(path)
+    experiment, state = run.experiment, state_of(run.files)
+    card = experiment.world.card()
+    step = experiment.n_updates if state.word == "done" else state.step
+    return RunAnswer(
+        id=run_id,
+        title=f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}",
+        state=state.column,
+        message=_message(run.files, state, experiment.n_updates),
+        world=card.title,
+        objective=experiment.objective.name,
+        latents=experiment.latents,
+        step=step,
+        steps=experiment.n_updates,
+        shape=list(card.shape),
+        is_image=len(card.shape) == 3 and card.shape[0] in (1, 3),
+        factors=[Factor(name=one.name, size=one.size, kind=one.kind) for one in card.space.factors]
+        if card.space
+        else [],
+        config=run.files.read_json("config.json"),
+        environment=_environment(run.files),
+        files=[name for name in run.files.names() if not name.startswith(("checkpoints/", "."))],
+    )
+
+
+def _message(files: RunFolder, state: State, steps: int) -> str | None:
+    if state.word == "done":
+        return None
+    if state.word == "damaged":
+        return f"This run is damaged: {state.reason}."
+    if state.word == "failed":
+        advice = "" if "reason" in (failure_of(files) or {}) else " Try a smaller learning rate."
+        return f"Training failed: {state.reason}.{advice}"
+    saved = f"step {state.step:,} of {steps:,} is saved" if state.step else "nothing is saved yet"
+    if state.word == "training":
+        return f"Still training: {saved}. This page follows it by itself."
+    return f"Interrupted: {saved}. Go on with: unweave resume {files.path.name}"
+
+
+def _environment(files: RunFolder) -> dict[str, Any]:
+    try:
+        found = read_object(files, "environment.json", files.sums())
+    except (OSError, KeyError, ValueError, RecursionError):
+        return {}
+    return {name: value for name, value in found.items() if isinstance(value, str | int | float | list | None)}

@@ -1,0 +1,106 @@
+"""The store as a stranger may see it: runs by their id, and nothing outside the store's folder, by name or by link."""
+
+import os
+import stat
+from pathlib import Path
+
+from unweave.runs.names import read_plain
+from unweave.runs.row import LARGEST
+
+
+class NotHere(LookupError):
+    """Nothing in this store goes by that name; the message says so in one sentence."""
+
+
+class ReadOnlyStore:
+    """Names to folders, checked on every call: a folder may vanish or change while someone looks at it."""
+
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root).resolve()
+
+    def names(self) -> list[str]:
+        """Folders directly below the store's, links left out."""
+        try:
+            with os.scandir(self.root) as entries:
+                return sorted(one.name for one in entries if _listed(one))
+        except FileNotFoundError:
+            return []
+
+    def ids(self) -> list[str]:
+        """Every run directly in the store."""
+        return [name for name in self.names() if is_run(self.root / name)]
+
+    def run(self, run_id: str) -> Path:
+        """The folder of a run by its id, free of links."""
+        path = self._child(self.root, run_id)
+        if not is_run(path):
+            raise NotHere(f"there is no run {_shown(run_id)} in this store; it may have been moved or deleted")
+        refuse_links(path)
+        return path
+
+    def own_file(self, *names: str) -> bytes | None:
+        """A file of the store's own folder, ``.unweave``; None where there is none."""
+        place = self.own_folder(*names[:-1])
+        return None if place is None else read_inside(place / names[-1])
+
+    def own_names(self, *folders: str, suffix: str = ".json") -> list[str]:
+        """Names of files in a folder below ``.unweave``, without their suffix."""
+        place = self.own_folder(*folders)
+        if place is None:
+            return []
+        return sorted(path.stem for path in place.iterdir() if path.suffix == suffix and not path.is_symlink())
+
+    def own_folder(self, *folders: str) -> Path | None:
+        """A folder of the store's own, ``.unweave`` or below; None where there is none, or a link is on the way."""
+        place = self.root
+        for name in (".unweave", *folders):
+            place = place / name
+            if not _is_folder(place):
+                return None
+        return place
+
+    def _child(self, folder: Path, name: str) -> Path:
+        """A direct, real subfolder; anything that could be read as a path is refused before the disk is asked."""
+        bad = not name or name.startswith(".") or any(c in name for c in "/\\\0") or len(os.fsencode(name)) > 255
+        if bad or not _is_folder(folder / name):
+            raise NotHere(f"there is no run {_shown(name)} in this store; it may have been moved or deleted")
+        return folder / name
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder has begun to be a run."""
+    try:
+        return stat.S_ISREG(os.lstat(path / "config.json").st_mode)
+    except OSError:
+        return False
+
+
+def refuse_links(path: Path) -> None:
+    """A run is made of plain files and folders: a link could lead anywhere."""
+    for folder, folders, files in os.walk(path):
+        for name in (*folders, *files):
+            if os.path.islink(os.path.join(folder, name)):
+                raise NotHere(f"{path.name} holds a link, {_shown(name)}; links are not followed, copy the file there")
+
+
+def read_inside(path: Path) -> bytes | None:
+    """The content of a plain file, None where there is none; a link is not followed."""
+    try:
+        return read_plain(path.parent, path.name, most=LARGEST)
+    except (OSError, ValueError):
+        return None
+
+
+def _listed(entry: "os.DirEntry[str]") -> bool:
+    return not entry.name.startswith(".") and entry.name.isprintable() and entry.is_dir(follow_symlinks=False)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= 80 else name[:77] + "…")
