@@ -33,7 +33,7 @@ def one(seed: int, starts: list[int], folder: str) -> list[dict[str, Any]]:
     rows = []
     for start in starts:
         begin = time.process_time()
-        found = dimension(experiment(seed), search(float(start)), Path(folder) / f"dimension-micro-seed-{seed}")
+        found = dimension(experiment(seed), search(float(start)), Path(folder) / f"seed-{seed}")
         path = {row["latents"]: round(row["difference"], 3) for row in found.rows}
         row = {"seed": seed, "start": start, "answer": found.answer, "path": path}
         rows.append(row | {"models": found.n_trained, "cpu_s": round(time.process_time() - begin, 1)})

@@ -21,22 +21,22 @@ def measure(name: str, size: str, root: str, run_id: str) -> tuple[str, float]:
     """Take the measures of one run, here on the CPU."""
     import torch
 
-    from unweave.recipes.reproductions import REPRODUCTIONS
+    from unweave.recipes.reproductions import find_reproduction
     from unweave.studies.store import Store
-    from unweave.studies.train_and_measure import take
+    from unweave.studies.train_and_measure import take_measures
 
     torch.set_num_threads(1)
     begin = time.process_time()
     while True:
         try:
-            take(REPRODUCTIONS[name].study(size).measures, run_id, Store(root))
+            take_measures(find_reproduction(name).study(size).measures, run_id, Store(root))
             return run_id, time.process_time() - begin
         except BlockingIOError:  # another study measures the same run
             time.sleep(0.5)
 
 
 def main() -> None:
-    from unweave.recipes.reproductions import REPRODUCTIONS
+    from unweave.recipes.reproductions import find_reproduction
     from unweave.recipes.train_only import train_only
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -53,7 +53,7 @@ def main() -> None:
     waiting: list[Future[tuple[str, float]]] = []
     with ProcessPoolExecutor(given.processes, get_context("spawn")) as pool:
         for name in given.ids:
-            study = REPRODUCTIONS[name].study(given.size)
+            study = find_reproduction(name).study(given.size)
             found = train_only([study], given.store, seconds=given.seconds)
             print(f"{name}: {len(found.done)} trained, {len(found.left)} left, {found.seconds:.0f} s", flush=True)
             waiting += [pool.submit(measure, name, given.size, given.store, run_id) for run_id in found.done]

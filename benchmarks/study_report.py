@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from unweave.recipes.reproductions.k_grid import METRICS, grid
 
 from unweave.pages.study import write_study_page
-from unweave.recipes.reproductions.k_grid import METRICS, grid
 from unweave.studies.record import Record
 from unweave.studies.store import Store
 from unweave.training.experiment import Experiment, experiment_to

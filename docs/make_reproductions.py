@@ -5,7 +5,7 @@ python docs/make_reproductions.py
 
 from pathlib import Path
 
-from unweave.recipes.reproductions import REPRODUCTIONS
+from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
 from unweave.studies.study import SIZES
 
 PAGE = Path(__file__).parent / "reproductions.md"
@@ -21,7 +21,7 @@ def main() -> None:
 def table() -> str:
     """One row a reproduction: its id, what it claims, where it was published, and its models at every size."""
     rows = [f"| id | what | published in | models: {', '.join(SIZES)} |", "|---|---|---|---|"]
-    for one in REPRODUCTIONS.values():
+    for one in map(find_reproduction, REPRODUCTIONS):
         counts = ", ".join(count(one.study(size)) for size in SIZES)
         rows.append(f"| `{one.id}` | {one.title} | {one.source} | {counts} |")
     return "\n".join(rows) + "\n"

@@ -30,9 +30,8 @@ from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Adam
 from unweave.recipes import dimension_micro
 from unweave.recipes.diagnose import Diagnosed, diagnose_file, diagnose_run
-from unweave.recipes.dimension import Dimension
+from unweave.recipes.dimension import Dimension, bars
 from unweave.recipes.dimension import dimension as search_dimension
-from unweave.recipes.dimension_models import Prepare
 from unweave.recipes.dimension_search import DimensionSearch
 from unweave.shapes import Tensor
 from unweave.training import loop
@@ -140,7 +139,7 @@ def train(
             "plan": plan,
         }
     )
-    with _watched(quiet)(f"{experiment.objective.name} on {experiment.world.name}") as how:
+    with _watched(f"{experiment.objective.name} on {experiment.world.name}", quiet) as how:
         return Run(loop.train(experiment, folder, how=how))
 
 
@@ -152,7 +151,7 @@ def resume(folder: str | Path, *, data: Data | None = None, quiet: bool = False)
     >>> uw.load(uw.resume("runs/tiny", quiet=True)).state
     'done'
     """
-    with _watched(quiet)(str(folder)) as how:
+    with _watched(str(folder), quiet) as how:
         return loop.resume(folder, data=data, how=how)
 
 
@@ -311,7 +310,7 @@ def dimension(
     Settings of the search are ``method``, ``over`` (latents, or a number of the objective such as beta), ``start``,
     ``threshold``, ``least``, ``most``, ``resolution``, ``epochs``, ``least_steps``, ``steps``, ``until_stable``,
     ``examples`` and ``elbow``; all others are those of the models, as in :func:`train`. The micro-world has its own
-    where nothing is said. Every model that is tried is a run below the folder, and the same call again goes on.
+    where nothing is said. Every model that is tried is a run of the store ``folder``, and the same call again goes on.
 
     >>> import unweave as uw
     >>> found = uw.dimension("micro", "runs/search", network=uw.MLP((16,), (16,)), steps=5, start=2.0, most=3.0,
@@ -330,7 +329,9 @@ def dimension(
     else:
         search, base = DimensionSearch(**told), {}
     experiment = experiment_from(base | {"world": world} | model)
-    return search_dimension(experiment, search, folder, prepare=_watched(quiet))
+    with contextlib.nullcontext() if quiet else bars() as watch:
+        how = RunOptions(() if watch is None else (watch,))
+        return search_dimension(experiment, search, folder, how=how)
 
 
 @overload
@@ -414,13 +415,10 @@ def _is_folder(what: Any) -> bool:
     return isinstance(what, str | Path) and str(what) not in WORLDS and Path(what).is_dir()
 
 
-def _watched(quiet: bool) -> Prepare:
-    @contextlib.contextmanager
-    def prepare(words: str) -> Iterator[RunOptions]:
-        if quiet:
-            yield RunOptions()
-            return
-        with progress(words) as watch:
-            yield RunOptions((watch,))
-
-    return prepare
+@contextlib.contextmanager
+def _watched(words: str, quiet: bool) -> Iterator[RunOptions]:
+    if quiet:
+        yield RunOptions()
+        return
+    with progress(words) as watch:
+        yield RunOptions((watch,))

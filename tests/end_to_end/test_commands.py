@@ -221,12 +221,12 @@ def test_a_run_that_failed_in_a_study_is_shown(run_folder, capsys):
 
 
 def test_a_member_of_a_fleet_is_shown_and_resumed_as_one(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
     import unweave as uw
     from unweave.data.micro import Micro
     from unweave.training.many import train_many
     from unweave.training.running import Interrupted, RunOptions
 
+    monkeypatch.chdir(tmp_path)
     small = {"network": uw.MLP((8,), (8,)), "latents": 2, "steps": 12, "batch_size": 8, "plan": uw.Plan("cpu", 1)}
     given = [uw.Experiment(Micro(), seed=seed, **small) for seed in range(2)]
     whole = train_many(given, "whole")

@@ -1,7 +1,7 @@
 """unweave dimension as a person would type it, on models far too small to learn anything."""
 
 import json
-from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,15 +12,21 @@ from unweave.data.micro import Micro
 from unweave.metrics.polarised.traces import traces
 from unweave.models.networks.conv import Conv
 from unweave.models.objectives import AE, BetaVAE
+from unweave.models.optimisers import Adam
 from unweave.plots.dimension import ElbowTable, SearchTable, criterion, elbow_curves, search_path
 from unweave.plots.save import to_png
-from unweave.recipes import dimension as recipe
-from unweave.recipes.dimension import dimension
-from unweave.recipes.dimension_models import intrinsic_dimension
+from unweave.recipes.dimension import dimension, words_of_search
 from unweave.recipes.dimension_search import DimensionSearch, bounds, steps_of
+from unweave.recipes.dimension_study import DimensionQuestion, intrinsic_dimension
+from unweave.runs.folder import RunFolder
+from unweave.studies.measures.fondue import FondueReading
+from unweave.studies.record import read_record
+from unweave.studies.store import Store
 from unweave.training.experiment import Experiment, Plan
-from unweave.training.loop import Interrupted, Manner
 from unweave.training.run import Run
+from unweave.training.running import Interrupted, RunOptions
+from unweave.web.searches import search_answer, search_names
+from unweave.web.store import ReadOnlyStore
 
 MODEL = "--network conv --network.channels 4,4 --network.kernels 4,4 --network.hidden 8 --batch-size 8 --steps 3"
 MANNER = "--plan.threads 1 --plan.device cpu --examples 120 --most 6 --quiet"
@@ -47,7 +53,8 @@ def test_a_search_its_page_and_its_runs(tmp_path, capsys):
     assert all(row["lower"] <= row["latents"] <= row["upper"] <= 7 for row in path)
     assert [row["passes"] for row in path] == [row["difference"] <= 4.5 for row in path]
     for row in path:
-        run = Run(tmp_path / found["folder"] / f"latents-{row['latents']}-steps-3")
+        run = Run(tmp_path / found["folder"] / row["run"])
+        assert run.experiment.id == row["run"]
         assert (run.state, run.experiment.latents, run.experiment.steps) == ("done", row["latents"], 3)
         code = run.encode(run.data.examples(rows := run.rows(120)))
         assert traces(code.mean, code.variance).score == pytest.approx(row["difference"], rel=1e-4)
@@ -56,7 +63,14 @@ def test_a_search_its_page_and_its_runs(tmp_path, capsys):
     page = (tmp_path / found["page"]).read_text()
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "Every model that was trained" in page
-    assert (tmp_path / found["folder"] / "figures" / "fondue-path.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / found["page"]).with_name("figures").joinpath("fondue-path.png").read_bytes()[:4] == b"\x89PNG"
+    # a study like any other: its record lists its runs, its table has what decided
+    record = read_record(Store("runs").home, found["study"])
+    assert record.experiments == tuple(row["run"] for row in path)
+    table = Store("runs").table(record.experiments)
+    assert table["fondue.trace.first"].to_list() == [row["Tr Var[Z]"] for row in path]
+    assert main(["study", "status", found["study"], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["done"] == len(path)
 
 
 def test_nothing_is_trained_twice(tmp_path, capsys):
@@ -71,7 +85,7 @@ def test_nothing_is_trained_twice(tmp_path, capsys):
     assert other["models_trained_now"] == len(
         {r["latents"] for r in other["path"]} - {r["latents"] for r in first["path"]}
     )
-    assert other["folder"] == first["folder"]
+    assert other["study"] == first["study"]
     assert {p: p.stat().st_mtime_ns for p in weights} == weights
 
 
@@ -117,43 +131,87 @@ def test_people_read_a_table(capsys):
 def test_an_interrupted_search_goes_on(tmp_path):
     search = DimensionSearch(steps=6, examples=60, start=2.0, threshold=1.5, most=4.0)
     whole = dimension(TINY, search, tmp_path / "whole")
-    calls = []
+    steps = []
 
-    def stop_early(words):
-        calls.append(words)
-        seen = iter(range(100))
-        return nullcontext(Manner((), 0.0, lambda: len(calls) == 2 and next(seen) > 4))
+    def watch(report):
+        steps.append(report.done)
 
+    # in the middle of the second model
     with pytest.raises(Interrupted):
-        dimension(TINY, search, tmp_path / "broken", prepare=stop_early)
-    resumed = dimension(TINY, search, tmp_path / "broken", prepare=stop_early)
+        dimension(TINY, search, tmp_path / "broken", how=RunOptions((watch,), 0.0, lambda: len(steps) >= 6 + 3))
+    resumed = dimension(TINY, search, tmp_path / "broken", how=RunOptions((watch,), 0.0))
     assert resumed.rows == whole.rows
     # the first model was not trained again, the second went on
-    assert calls[1] == calls[2]
-    assert calls.count(calls[0]) == 1
+    assert steps == [*range(1, 7)] * len(whole.rows)
+    assert resumed.n_trained == whole.n_trained - 1
     for path in (tmp_path / "whole").rglob("model.safetensors"):
         assert (tmp_path / "broken" / path.relative_to(tmp_path / "whole")).read_bytes() == path.read_bytes()
 
 
-def test_training_is_doubled_until_the_answer_stays(monkeypatch, tmp_path):
-    answers = iter([0, 0, 5, 4, 4, 9])
+def test_training_is_doubled_until_the_answer_stays():
+    answers = {10: 0, 20: 0, 40: 5, 80: 4, 160: 4, 320: 9}
 
-    def pretend(models, start):
-        n = next(answers)
-        return recipe.Fondue(n, "fondue", 1.0, recipe_found(n), {})
+    def pretend(experiment, measure):
+        passes = experiment.latents <= answers[experiment.steps]
+        return {"trace": {"first": 0.5 if passes else 2.0, "second": 0.0, "active": 1, "mixed": 1, "passive": 1}}
 
-    def recipe_found(n):
-        from unweave.algorithms.search import Found
-
-        return Found(n, (), False)
-
-    monkeypatch.setattr(recipe, "_search", pretend)
-    monkeypatch.setattr(recipe.Models, "judged", lambda self, n: dict.fromkeys(("active", "mixed", "passive"), 1))
-    found = dimension(TINY, DimensionSearch(start=1.0, steps=10, until_stable=True), tmp_path)
+    search = DimensionSearch(start=1.0, steps=10, until_stable=True)
+    found = DimensionQuestion(TINY, search, 1, 1, 100, 10)(pretend)
     # twice nothing is not an answer
     assert found.rounds == ((10, 0), (20, 0), (40, 5), (80, 4), (160, 4))
-    assert found.answer == 4
-    assert any("stayed" in words for words in found.findings)
+    assert found.fondue.n == 4
+    words = words_of_search(search, found, lambda n: pretend(replace(TINY, latents=n, steps=160), None)["trace"])
+    assert any("stayed" in sentence for sentence in words)
+
+
+def test_a_model_that_fails_is_named(tmp_path):
+    wild = replace(TINY, optimiser=Adam(1e30), steps=6)
+    with pytest.raises(ValueError, match=r"a model is missing: .*\(run micro-beta_vae-"):
+        dimension(wild, DimensionSearch(steps=6, examples=60, start=2.0, most=4.0), tmp_path)
+
+
+def test_workers_find_the_same(capsys):
+    here = answered(capsys, "--threshold", "4.5", "--start", "2", "--folder", "here")
+    there = answered(capsys, "--threshold", "4.5", "--start", "2", "--folder", "there", "--workers", "1")
+    # convolutions on a CPU are trained alone anyway
+    assert there["path"] == here["path"]
+
+
+def old_search(new, folder):
+    """A search as version 0.1.0 kept it, from one of today."""
+    folder.mkdir()
+    for row in new.rows:
+        run = RunFolder(new.folder / row["run"])
+        reading = run.read_json(FondueReading("trace", 60).file)["trace"]
+        run.remove(*run.names("measures/"))
+        run.write_json("dimension/trace-60.json", reading)
+        run.path.rename(folder / f"latents-{row['latents']}-steps-{new.steps}")
+    plain = {name: value for name, value in new.to_plain().items() if name != "study"}
+    (folder / "fondue.json").write_text(json.dumps(plain))
+    (folder / "fondue.html").write_text("the page")
+    (folder / "search.json").write_text(json.dumps({"method": "fondue", "over": "latents", "threshold": 1.5}))
+
+
+def test_a_search_of_version_0_1_0_is_converted(tmp_path, capsys):
+    search = DimensionSearch(steps=3, examples=60, start=2.0, threshold=1.5, most=4.0)
+    new = dimension(TINY, search, tmp_path / "new")
+    (tmp_path / "runs").mkdir()
+    old_search(new, tmp_path / "runs" / "dimension-old")
+    assert main(["dimension", "--convert", "runs/dimension-old"]) == 0
+    said = capsys.readouterr().out
+    assert all(row["run"] in said for row in new.rows)
+    assert new.name in said
+    again = dimension(TINY, search, tmp_path / "runs")
+    assert again.n_trained == 0
+    assert (again.answer, again.rows, again.findings) == (new.answer, new.rows, new.findings)
+    # the explorer shows it, with the answer that the old search had written
+    shelf = ReadOnlyStore(tmp_path / "runs")
+    assert search_names(shelf) == [new.name]
+    found = search_answer(shelf, new.name)
+    assert found.answer == new.answer
+    assert [one.passes for one in found.visits] == [row["passes"] for row in new.rows]
+    assert main(["dimension", "--convert", "runs"]) == 2
+    assert "no models of a dimension search" in capsys.readouterr().err
 
 
 def test_steps_bounds_and_start():

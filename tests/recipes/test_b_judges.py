@@ -1,16 +1,28 @@
 """Judgements on results that were written by hand: right ones agree, wrong ones differ, nothing is trained."""
 
+import importlib
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from unweave.algorithms.fondue import Reading
-from unweave.recipes.reproductions import REPRODUCTIONS, b_dependence, b_panels, b_published, b_tables, b_types
-from unweave.recipes.reproductions.b_rows import searches_of
-from unweave.recipes.reproductions.b_search import replay
+from unweave.recipes.bonheme2023 import (
+    fig_6_2,
+    fig_6_3,
+    fig_6_5,
+    latent_types,
+    published,
+    tables,
+)
+from unweave.recipes.bonheme2023 import (
+    panels as panels_of,
+)
+from unweave.recipes.bonheme2023.results import Measured
+from unweave.recipes.bonheme2023.rows import searches_of
+from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
 from unweave.runs.folder import RunFolder
+from unweave.studies.adaptive import Waiting, replay
 from unweave.studies.identity import identity
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.results import Results
@@ -67,13 +79,18 @@ def written(payloads) -> Results:
     return Results(Study("by hand", ()), Memory(runs), tuple(experiments.values()))
 
 
+def find_module(name):
+    """The file of a result."""
+    return importlib.import_module(f"unweave.recipes.{REPRODUCTIONS[name].module}")
+
+
 def test_every_id_of_the_list_is_there():
     assert sorted(B) == sorted(EXPECTED)
 
 
 @pytest.mark.parametrize("name", B)
 def test_every_size_can_be_planned_without_its_data(name):
-    one = REPRODUCTIONS[name]
+    one = find_reproduction(name)
     assert one.id == name
     number = name.removeprefix("b-fig-").removeprefix("b-table-")
     assert "Bonheme (2023)" in one.source
@@ -90,16 +107,16 @@ def test_every_size_can_be_planned_without_its_data(name):
 
 
 def test_the_published_numbers_are_those_of_the_catalogue():
-    fondue = {row.world: (row.n, row.sd) for row in b_published.FONDUE_ROWS}
+    fondue = {row.world: (row.n, row.sd) for row in published.FONDUE_ROWS}
     assert fondue == {"dsprites": (10.9, 0.7), "symsol": (19.1, 0.7), "celeba": (32.6, 0.7)}
-    dense = {row.world: row.n for row in b_published.TABLE_8_7 if row.method == "fondue"}
+    dense = {row.world: row.n for row in published.TABLE_8_7 if row.method == "fondue"}
     assert dense == {"dsprites": 5.2, "symsol": 7.6, "celeba": 22.0}
-    by_beta = {row.objective.beta: row.n for row in b_published.TABLE_8_2 if row.world == "dsprites"}
+    by_beta = {row.objective.beta: row.n for row in published.TABLE_8_2 if row.world == "dsprites"}
     assert by_beta == {0.5: 13.6, 2.0: 7.4, 4.0: 6.3}
-    dip = {row.objective.off_diagonal: row.n for row in b_published.TABLE_8_3 if row.world == "dsprites"}
+    dip = {row.objective.off_diagonal: row.n for row in published.TABLE_8_3 if row.world == "dsprites"}
     assert dip == {0.5: 10.2, 1.0: 9.5, 2.0: 7.9, 4.0: 8.1}
     # the last line of Table 8.6 is the mean over its starts
-    assert np.mean([row.n for row in b_published.TABLE_8_6]) == pytest.approx(10.9, abs=0.05)
+    assert np.mean([row.n for row in published.TABLE_8_6]) == pytest.approx(10.9, abs=0.05)
 
 
 def readings(table, size, truth):
@@ -108,12 +125,13 @@ def readings(table, size, truth):
     for row in at.rows + at.beside:
         for search in searches_of(row, size):
             right, known = truth(row, search.base.seed), {}
-            while isinstance(n := replay(search, known), int):
+            while isinstance(next_one := replay(search, lambda e, m, known=known: known.get(e.latents)), Waiting):
+                n = next_one.experiment.latents
                 passes = n <= right
                 first = (-1.0 if search.measure.criterion == "ib" else 0.1) if passes else 9.0
                 found = {"first": first, "second": 0.0, "active": n, "mixed": 0, "passive": 0 if passes else n - right}
-                known[n] = Reading(first, 0.0)
-                yield replace(search.base, latents=n), search.measure, {search.measure.criterion: found}
+                known[n] = {search.measure.criterion: found}
+                yield replace(search.base, latents=n), search.measure, known[n]
 
 
 def near(row, seed):
@@ -123,8 +141,8 @@ def near(row, seed):
 
 @pytest.mark.parametrize("number", ["8.1", "8.2", *(pytest.param(n, marks=SLOW) for n in ("8.6", "8.7", "8.8", "D.5"))])
 def test_searches_that_end_as_published_agree(number):
-    _, table = b_tables.TABLES[number]
-    outcome = b_tables.judge_table(table, written(readings(table, "small", near)), "small")
+    table = find_module(f"b-table-{number}").TABLE
+    outcome = tables.judge_of(table, written(readings(table, "small", near)), "small")
     assert outcome.comparisons
     assert {one.verdict for one in outcome.comparisons} == {"agrees"}, [
         (one.what, one.verdict, one.ours, one.note) for one in outcome.comparisons if one.verdict != "agrees"
@@ -133,9 +151,9 @@ def test_searches_that_end_as_published_agree(number):
 
 
 def test_searches_that_end_elsewhere_differ():
-    _, table = b_tables.TABLES["8.1"]
+    table = find_module("b-table-8.1").TABLE
     results = written(readings(table, "small", lambda row, seed: near(row, seed) + 3))
-    outcome = b_tables.judge_table(table, results, "small")
+    outcome = tables.judge_of(table, results, "small")
     numbers = [one for one in outcome.comparisons if one.what.startswith("n by")]
     assert len(numbers) == 2
     assert {one.verdict for one in numbers} == {"differs"}
@@ -144,9 +162,9 @@ def test_searches_that_end_elsewhere_differ():
 
 @pytest.mark.parametrize(("right", "verdict"), [(2, "agrees"), (3, "differs")])
 def test_at_smoke_the_flat_square_must_need_two_latents(right, verdict):
-    _, table = b_tables.TABLES["8.1"]
+    table = find_module("b-table-8.1").TABLE
     truth = {"fondue": right, "fondue_ib": 0}
-    outcome = b_tables.judge_table(table, written(readings(table, "smoke", lambda row, _: truth[row.method])), "smoke")
+    outcome = tables.judge_of(table, written(readings(table, "smoke", lambda row, _: truth[row.method])), "smoke")
     told = {one.what: one for one in outcome.comparisons}
     square = told["n by FONDUE Synth-Lin, a flat square"]
     assert (square.verdict, square.ours) == (verdict, right)
@@ -164,23 +182,23 @@ def test_at_smoke_the_flat_square_must_need_two_latents(right, verdict):
 
 
 def test_seeds_that_matter_more_than_published_differ():
-    _, table = b_tables.TABLES["8.1"]
+    table = find_module("b-table-8.1").TABLE
     results = written(readings(table, "small", lambda row, seed: int(row.n) + 3 * (seed % 2)))
-    told = {one.what: one.verdict for one in b_tables.judge_table(table, results, "small").comparisons}
+    told = {one.what: one.verdict for one in tables.judge_of(table, results, "small").comparisons}
     assert told["sd of FONDUE's n over seeds, no larger than published"] == "differs"
 
 
 def test_more_latents_under_stronger_regularisers_contradict_the_table():
-    _, table = b_tables.TABLES["8.2"]
+    table = find_module("b-table-8.2").TABLE
     rising = written(readings(table, "small", lambda row, seed: 5 + int(row.objective.beta) + seed % 2))
-    trend = [one for one in b_tables.judge_table(table, rising, "small").comparisons if "strength" in one.what]
+    trend = [one for one in tables.judge_of(table, rising, "small").comparisons if "strength" in one.what]
     assert [one.verdict for one in trend] == ["differs"]
 
 
 def test_an_unfinished_search_is_left_out_and_counted():
-    _, table = b_tables.TABLES["8.1"]
+    table = find_module("b-table-8.1").TABLE
     payloads = [one for one in readings(table, "small", near) if one[0].seed != 0]
-    outcome = b_tables.judge_table(table, written(payloads), "small")
+    outcome = tables.judge_of(table, written(payloads), "small")
     assert {one.n for one in outcome.comparisons if one.what.startswith("n by")} == {9}
 
 
@@ -211,10 +229,10 @@ def _shared(correlation, information=0.1, rank=5.0):
 
 
 def panel_results(panels, size, passive):
-    measure = ByType(b_panels.n_samples(size))
+    measure = ByType(panels_of.n_samples(size))
     made = []
-    for experiment in b_panels.panel_study("x", panels, (measure,), size).experiments:
-        row = b_types.Measured(experiment.resolve(), {})
+    for experiment in panels_of.panel_study("x", panels, (measure,), size).experiments:
+        row = Measured(experiment.resolve(), {})
         n = passive(row.strength, row.seed)
         made.append((experiment, measure, by_type(experiment, n, gap=0.5 * n + 0.01 * row.seed)))
     return written(made)
@@ -222,18 +240,18 @@ def panel_results(panels, size, passive):
 
 def test_more_passive_latents_under_stronger_regularisers_agree_and_fewer_differ():
     strengths = sorted({1, 2, 4, 6, 8, 10, 16, 20, 30, 40, 50, 100, 5})
-    up = panel_results(b_types.ALL, "small", lambda s, seed: strengths.index(int(s)) // 2)
-    assert {one.verdict for one in b_types.judge_counts(up, "small").comparisons} == {"agrees"}
-    down = panel_results(b_types.ALL, "small", lambda s, seed: 8 - strengths.index(int(s)) // 2)
-    assert {one.verdict for one in b_types.judge_counts(down, "small").comparisons} == {"differs"}
+    up = panel_results(fig_6_5.ALL, "small", lambda s, seed: strengths.index(int(s)) // 2)
+    assert {one.verdict for one in fig_6_5.judge(up, "small").comparisons} == {"agrees"}
+    down = panel_results(fig_6_5.ALL, "small", lambda s, seed: 8 - strengths.index(int(s)) // 2)
+    assert {one.verdict for one in fig_6_5.judge(down, "small").comparisons} == {"differs"}
 
 
 def test_passive_latents_that_share_in_means_only_agree_with_chapter_six():
     for number in ("6.6", "6.7", "6.8"):
-        _, parts = b_dependence.PARTS[number]
-        panels = [part.panel for part in parts]
+        figure = find_module(f"b-fig-{number}")
+        panels = [part.panel for part in figure.PARTS]
         results = panel_results(panels, "small", lambda s, seed: min(8, int(s) // 2) + seed % 2)
-        outcome = b_dependence.judge(parts, results, "small")
+        outcome = figure.judge(results, "small")
         told = {one.what.split(": ", 1)[1]: one.verdict for one in outcome.comparisons}
         # constant total correlations of samples have no trend to test
         told.pop("TC of sampled codes against the number of passive latents", None)
@@ -242,9 +260,9 @@ def test_passive_latents_that_share_in_means_only_agree_with_chapter_six():
 
 
 def test_distributions_of_passive_and_active_latents():
-    results = panel_results(b_types.BETA_VAE, "small", lambda s, seed: 3)
-    rows = b_types.BETA_VAE[0].rows(results, ByType(b_panels.n_samples("small")), "small")
-    told = {one.what: one.verdict for one in (*b_types._of_mean(rows[-4:]), *b_types._of_sampled(rows[-4:]))}
+    results = panel_results(latent_types.BETA_VAE, "small", lambda s, seed: 3)
+    rows = latent_types.BETA_VAE[0].rows(results, ByType(panels_of.n_samples("small")), "small")
+    told = {one.what: one.verdict for one in (*fig_6_2.of_mean(rows[-4:]), *fig_6_3.of_sampled(rows[-4:]))}
     assert told["variance of passive latents in mean codes"] == "agrees"
     assert told["variance of passive latents in sampled codes"] == "agrees"
     assert told["variance of active latents, sampled over mean codes"] == "agrees"
@@ -253,7 +271,7 @@ def test_distributions_of_passive_and_active_latents():
 
 
 def test_runs_are_found_whatever_plan_they_were_trained_with():
-    experiment = b_panels.panel_study("x", b_types.BETA_VAE, (), "smoke").experiments[0].resolve()
+    experiment = panels_of.panel_study("x", latent_types.BETA_VAE, (), "smoke").experiments[0].resolve()
     other = replace(experiment, plan=replace(experiment.plan, threads=7))
     assert other.id != experiment.id
     assert identity(other) == identity(experiment)

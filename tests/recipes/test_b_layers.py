@@ -8,9 +8,9 @@ from unweave.evaluation.activations import Activations
 from unweave.metrics.similarity.cka import cka
 from unweave.metrics.similarity.procrustes import procrustes
 from unweave.models.objectives import AnnealedVAE, BetaVAE
-from unweave.recipes.reproductions import b_examples, b_similarity
-from unweave.recipes.reproductions.b_layers import CKA, PROCRUSTES, Group, layer_map
-from unweave.recipes.reproductions.b_settings import Setting
+from unweave.recipes.bonheme2023 import fig_7_1, fig_7_3, fig_7_9, similarity
+from unweave.recipes.bonheme2023.layers import CKA, PROCRUSTES, Group, layer_map
+from unweave.recipes.bonheme2023.settings import Setting
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import Study
@@ -70,10 +70,10 @@ OTHER = [0.0, 0.05, 0.05, 3.0, 3.0, 3.0, 1.0, 1.0]
 @pytest.mark.parametrize(
     ("claims", "left", "right"),
     [
-        (b_similarity.encoder_first, EARLY, CALM),
-        (b_similarity.collapse, CALM, COLLAPSED),
-        (b_similarity.shared_encoders, CALM, OTHER),
-        (b_similarity.dense_strengths, CALM, OTHER),
+        (similarity.encoder_first, EARLY, CALM),
+        (fig_7_3.collapse, CALM, COLLAPSED),
+        (similarity.shared_encoders, CALM, OTHER),
+        (fig_7_9.dense_strengths, CALM, OTHER),
     ],
 )
 def test_maps_as_published_agree(claims, left, right):
@@ -84,15 +84,15 @@ def test_maps_as_published_agree(claims, left, right):
 def test_maps_the_other_way_round_differ():
     late = [0.0, 3.0, 3.0, 0.5, 0.5, 0.5, 0.05, 0.05]
     found = layer_map(group("A", late), group("B", CALM, first=1))
-    assert [one.verdict for one in b_similarity.encoder_first(found)] == ["differs"]
+    assert [one.verdict for one in similarity.encoder_first(found)] == ["differs"]
     unlike = layer_map(group("A", LOUD), group("B", LOUD, first=1))
-    assert next(iter(b_similarity.shared_encoders(unlike))).verdict == "differs"
+    assert next(iter(similarity.shared_encoders(unlike))).verdict == "differs"
 
 
 def test_two_measures_that_go_together_agree():
     noise = [0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 1.0, 2.0]
     found = layer_map(group("A", noise), group("B", noise, first=1), procrustes=True)
-    assert {one.verdict for one in b_similarity.both_measures(found)} == {"agrees"}
+    assert {one.verdict for one in similarity.both_measures(found)} == {"agrees"}
 
 
 def test_settings_keep_their_snapshots_inside_training_and_scale_the_annealing():
@@ -114,7 +114,7 @@ def test_a_setting_without_a_finished_run_says_so(tmp_path):
 
 
 def test_cka_and_procrustes_over_numbers_of_examples(monkeypatch, tmp_path):
-    monkeypatch.setitem(b_examples.EXAMPLES, "smoke", (50, 100, 1_000))
-    outcome = b_examples.judge(Results(Study("none", ()), Store(tmp_path), ()), "smoke")
+    monkeypatch.setitem(fig_7_1.EXAMPLES, "smoke", (50, 100, 1_000))
+    outcome = fig_7_1.judge(Results(Study("none", ()), Store(tmp_path), ()), "smoke")
     assert {one.verdict for one in outcome.comparisons} == {"agrees"}
     assert len(outcome.figures) == 3

@@ -5,11 +5,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unweave.algorithms.fondue import METHODS, Fondue, Reading, fondue
+from unweave.algorithms.fondue import METHODS, Reading, fondue
 from unweave.data.synthetic import SynthLin
 from unweave.models.likelihoods import Gaussian
 from unweave.models.networks.mlp import MLP
-from unweave.recipes.reproductions.b_search import Search, outcomes, replay, search_study
+from unweave.recipes.bonheme2023.searches import Search, outcomes, search_study
+from unweave.studies.adaptive import Waiting, replay
 from unweave.studies.measure_only import measure_only
 from unweave.studies.run import run_study
 from unweave.training.experiment import Experiment, Plan
@@ -43,9 +44,16 @@ def test_a_replayed_search_takes_the_way_of_the_algorithm(differences, start, me
 
     direct = fondue(train, method=method, start=start, most=12)
     known = {}
-    while not isinstance(found := replay(search(method, start), known), Fondue):
-        assert found not in known
-        known[found] = world[found]
+    criterion = METHODS[method].criterion
+
+    def look_up(experiment, measure):
+        reading = known.get(experiment.latents)
+        return reading and {criterion: {"first": reading.first, "second": reading.second}}
+
+    while isinstance(found := replay(search(method, start), look_up), Waiting):
+        n = found.experiment.latents
+        assert n not in known
+        known[n] = world[n]
     assert list(known) == asked
     assert found == direct
 

@@ -8,10 +8,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from unweave.recipes.reproductions import REPRODUCTIONS
-from unweave.recipes.reproductions.k_grid import METRICS, STRENGTHS, grid
+from unweave.recipes.locatello2019.settings import METRICS, SWEPT, grid
+from unweave.recipes.reproductions import find_reproduction
+from unweave.recipes.strength import STRENGTHS
+from unweave.runs.row import flatten
 from unweave.studies.results import Results
-from unweave.studies.store import Store, flatten
+from unweave.studies.store import Store
 from unweave.training.experiment import experiment_to
 
 Fill = Callable[[dict[str, Any], int, np.random.Generator], dict[str, float]]
@@ -19,13 +21,13 @@ Fill = Callable[[dict[str, Any], int, np.random.Generator], dict[str, float]]
 
 def results_of(name: str, size: str, fill: Fill, folder: Path) -> Results:
     """The results of a reproduction without its training: its grid, with measures from ``fill``."""
-    study = REPRODUCTIONS[name].study(size)
+    study = find_reproduction(name).study(size)
     generator, rows = np.random.default_rng(0), []
     for number, experiment in enumerate(study.experiments):
         plain = experiment_to(experiment)
         row = {"id": f"run-{number}", "state": "done"} | dict(flatten(plain))
         objective = row["objective.name"]
-        place = STRENGTHS[objective][1].index(row[f"objective.{STRENGTHS[objective][0]}"])
+        place = SWEPT[objective].index(row[f"objective.{STRENGTHS[objective]}"])
         rows.append(row | fill(row, place, generator))
     results = Results(study, Store(folder), tuple(study.experiments))
     results.__dict__["table"] = pl.from_dicts(rows, infer_schema_length=None)
@@ -33,14 +35,14 @@ def results_of(name: str, size: str, fill: Fill, folder: Path) -> Results:
 
 
 def verdicts(name: str, size: str, fill: Fill, folder: Path) -> dict[str, str]:
-    outcome = REPRODUCTIONS[name].judge(results_of(name, size, fill, folder), size)
+    outcome = find_reproduction(name).judge(results_of(name, size, fill, folder), size)
     assert outcome.figures
     assert outcome.notes
     return {one.what: one.verdict for one in outcome.comparisons}
 
 
 def test_the_grid_is_the_published_one() -> None:
-    paper = REPRODUCTIONS["k-3"].study("paper")
+    paper = find_reproduction("k-3").study("paper")
     assert len(paper.experiments) == 12_600
     assert len({(e.world.name, str(e.objective), e.seed) for e in paper.experiments}) == 12_600
     assert {e.steps for e in paper.experiments} == {300_000}
@@ -51,10 +53,10 @@ def test_the_grid_is_the_published_one() -> None:
 
 
 def test_k_1_to_k_3_ask_the_same_models_at_small_size() -> None:
-    asked = [{e.id for e in REPRODUCTIONS[f"k-{n}"].study("small").experiments} for n in (1, 2, 3, 5)]
+    asked = [{e.id for e in find_reproduction(f"k-{n}").study("small").experiments} for n in (1, 2, 3, 5)]
     assert all(one == asked[0] for one in asked)
     assert len(asked[0]) == 96
-    assert {e.id for e in REPRODUCTIONS["k-4"].study("small").experiments} > asked[0]
+    assert {e.id for e in find_reproduction("k-4").study("small").experiments} > asked[0]
 
 
 def test_k_1_finds_falling_and_rising_correlations(tmp_path: Path) -> None:
@@ -161,12 +163,12 @@ def test_a_reproduction_with_missing_runs_and_measures_is_still_judged(tmp_path:
     for name in ("k-2", "k-3", "k-4", "k-5"):
         results = results_of(name, "smoke", little, tmp_path)
         results.__dict__["table"] = results.table.head(20)
-        outcome = REPRODUCTIONS[name].judge(results, "smoke")
+        outcome = find_reproduction(name).judge(results, "smoke")
         assert {one.verdict for one in outcome.comparisons} <= {"cannot tell", "differs"}
 
 
 def test_the_theorem_holds_at_smoke_size() -> None:
-    reproduction = REPRODUCTIONS["k-theorem-1"]
+    reproduction = find_reproduction("k-theorem-1")
     study = reproduction.study("smoke")
     outcome = reproduction.judge(Results(study, Store("nowhere"), ()), "smoke")
     assert {one.verdict for one in outcome.comparisons} == {"agrees"}

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -10,12 +12,13 @@ from unweave.cli import main
 from unweave.data.micro import Micro
 from unweave.models.networks.mlp import MLP
 from unweave.models.objectives import BetaVAE
+from unweave.pages.outcome import Outcome
 from unweave.pages.result_folder import slug
 from unweave.pages.study import write_study_page
 from unweave.plots.histogram import histogram
-from unweave.recipes.reproduce import find_reproduction, reproduce
-from unweave.recipes.reproductions import REPRODUCTIONS
-from unweave.recipes.reproductions.reproduction import Outcome, Reproduction
+from unweave.recipes.reproduce import reproduce
+from unweave.recipes.reproduction import Reproduction
+from unweave.recipes.reproductions import REPRODUCTIONS, Listed, find_reproduction
 from unweave.studies.measures.codes import Codes
 from unweave.studies.record import read_record
 from unweave.studies.results import Results
@@ -60,7 +63,10 @@ def judge(results: Results, size: str) -> Outcome:
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setitem(REPRODUCTIONS, "fake-1", Reproduction("fake-1", "Tiny models", "Nobody (2000)", tiny, judge))
+    module = types.ModuleType("unweave.recipes.fake")
+    module.REPRODUCTION = Reproduction("fake-1", "Tiny models", "Nobody (2000)", tiny, judge)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(REPRODUCTIONS, "fake-1", Listed("fake", "Tiny models", "Figure 1"))
     return "fake-1"
 
 
@@ -118,7 +124,7 @@ def test_the_list_names_every_reproduction(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("name", [name for name in REPRODUCTIONS if not name.startswith("k-3")])
 def test_every_reproduction_has_three_sizes_and_its_own_name(name: str) -> None:
-    chosen = REPRODUCTIONS[name]
+    chosen = find_reproduction(name)
     assert chosen.id == name
     assert chosen.title
     assert chosen.source

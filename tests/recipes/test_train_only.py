@@ -43,10 +43,10 @@ try:
 except ModuleNotFoundError:
     pass
 from unweave.cli import main
-from unweave.recipes import reproductions
-from unweave.recipes.reproductions import k_grid
+from unweave.recipes.locatello2019 import settings
 
-k_grid.EXTENTS["smoke"] = k_grid.Extent((0, 5), 1, 4, 8, k_grid.MLP((4,), (4,)), 2, 1e-3, (4, 2), 64)
+settings.EXTENTS["smoke"] = settings.Extent(1, steps=4, n_samples=64)
+settings.MODELS["smoke"] = settings.Model((0, 5), 8, settings.MLP((4,), (4,)), 2, 1e-3, (4, 2))
 sys.exit(main(sys.argv[1:]))
 """
 

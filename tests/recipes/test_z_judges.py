@@ -9,16 +9,16 @@ import pytest
 import torch
 
 from unweave.models.closed_form import linear_loss
-from unweave.recipes.reproductions import REPRODUCTIONS
-from unweave.recipes.reproductions import z_table_3_2 as t2
-from unweave.recipes.reproductions import z_table_3_3 as t3
-from unweave.recipes.reproductions import z_table_3_4 as t4
-from unweave.recipes.reproductions.z_fig_3_4 import EXTENTS as LENGTHS
-from unweave.recipes.reproductions.z_fig_3_4 import judge as judge_fig_3_4
-from unweave.recipes.reproductions.z_fig_3_7 import expected_active
-from unweave.recipes.reproductions.z_fig_3_7 import judge as judge_fig_3_7
-from unweave.recipes.reproductions.z_settings import SETTINGS, by_seed, where
-from unweave.recipes.reproductions.z_theorem_2 import minimum, rotation, turned
+from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
+from unweave.recipes.zietlow2022 import table_3_2 as t2
+from unweave.recipes.zietlow2022 import table_3_3 as t3
+from unweave.recipes.zietlow2022 import table_3_4 as t4
+from unweave.recipes.zietlow2022.fig_3_4 import LENGTHS
+from unweave.recipes.zietlow2022.fig_3_4 import judge as judge_fig_3_4
+from unweave.recipes.zietlow2022.fig_3_7 import expected_active
+from unweave.recipes.zietlow2022.fig_3_7 import judge as judge_fig_3_7
+from unweave.recipes.zietlow2022.settings import SETTINGS, by_seed, where
+from unweave.recipes.zietlow2022.theorem_2 import minimum, rotation, turned
 from unweave.studies.measures.regime import RegimeCourse
 from unweave.studies.results import Results
 from unweave.studies.statistics.intervals import mean_interval
@@ -59,7 +59,7 @@ def verdicts(outcome):
 @pytest.mark.parametrize("name", Z)
 def test_every_size_is_planned(name):
     for size in SIZES:
-        study = REPRODUCTIONS[name].study(size)
+        study = find_reproduction(name).study(size)
         ids = [experiment.id for experiment in study.experiments]
         assert len(set(ids)) == len(ids) > 0
         assert study.name.endswith(size)
@@ -67,7 +67,7 @@ def test_every_size_is_planned(name):
         for every in (measure.every for measure in study.measures if isinstance(measure, RegimeCourse)):
             assert all(every % experiment.history_every == 0 for experiment in study.experiments)
     with pytest.raises(ValueError, match="unknown size 'huge'"):
-        REPRODUCTIONS[name].study("huge")
+        find_reproduction(name).study("huge")
 
 
 def test_the_paper_sizes_have_the_published_lengths():
@@ -75,8 +75,8 @@ def test_the_paper_sizes_have_the_published_lengths():
     lengths = {"dsprites": 50 * 9216, "synth_lin": 600 * 625, "synth_nonlin": 600 * 625}
     lengths |= {"mnist": 400 * 875, "fashion_mnist": 500 * 875}
     assert {name: setting.steps() for name, setting in SETTINGS.items()} == lengths
-    assert LENGTHS["paper"].steps == (92_160, 276_480, 460_800)
-    for experiment in REPRODUCTIONS["z-table-3.3"].study("paper").experiments:
+    assert LENGTHS["paper"] == (92_160, 276_480, 460_800)
+    for experiment in find_reproduction("z-table-3.3").study("paper").experiments:
         assert experiment.steps == lengths[experiment.world.name]
         assert (experiment.order, experiment.holdout, experiment.batch_size) == ("epochs", 0.2, 64)
 
@@ -102,7 +102,7 @@ def test_published_numbers_are_those_of_the_source(shared):
 
 
 def table_3_3(tmp_path, size, value):
-    study = REPRODUCTIONS["z-table-3.3"].study(size)
+    study = find_reproduction("z-table-3.3").study(size)
     names = {code: shown for shown, code in t3.NAMES.items()}
     rows = []
     for number, experiment in enumerate(study.experiments):
@@ -139,7 +139,7 @@ def test_table_3_3_says_when_the_order_is_reversed(tmp_path):
 
 
 def test_a_table_without_a_model_cannot_tell(tmp_path):
-    study = REPRODUCTIONS["z-table-3.3"].study("smoke")
+    study = find_reproduction("z-table-3.3").study("smoke")
     only = [e for e in study.experiments if e.objective.name == "ae"]
     rows = [row(e, i, **{"decoder.ds": 0.5, "decoder.dto": 0.3 + 0.1 * e.seed}) for i, e in enumerate(only)]
     told = verdicts(t3.judge(results(study, rows, tmp_path), "smoke"))
@@ -149,7 +149,7 @@ def test_a_table_without_a_model_cannot_tell(tmp_path):
 
 def test_table_3_4_agrees_with_itself(tmp_path, monkeypatch):
     monkeypatch.setattr(t4, "_codes", lambda results, part: None)
-    study = REPRODUCTIONS["z-table-3.4"].study("small")
+    study = find_reproduction("z-table-3.4").study("small")
     rows = [
         row(e, i, **{t4.COLUMNS[s]: around(*cell, e.seed, 32) for s, cell in t4.PUBLISHED[e.world.ratio].items()})
         for i, e in enumerate(study.experiments)
@@ -162,7 +162,7 @@ def test_table_3_4_agrees_with_itself(tmp_path, monkeypatch):
 
 def test_table_3_4_does_not_judge_at_smoke_what_its_length_was_chosen_by(tmp_path, monkeypatch):
     monkeypatch.setattr(t4, "_codes", lambda results, part: None)
-    study = REPRODUCTIONS["z-table-3.4"].study("smoke")
+    study = find_reproduction("z-table-3.4").study("smoke")
     rows = [
         row(
             e,
@@ -201,7 +201,7 @@ def test_the_gain_of_turning_is_the_one_in_the_notes(ratio):
 
 
 def test_table_3_2_counts_from_the_step_at_which_the_regime_begins(tmp_path):
-    study = REPRODUCTIONS["z-table-3.2"].study("smoke")
+    study = find_reproduction("z-table-3.2").study("smoke")
     begins = {("synth_lin", 2): 750, ("synth_lin", 10): 12_375, ("synth_nonlin", 2): 375, ("synth_nonlin", 10): None}
     rows = [
         row(e, i, **{"regime.since": begins[e.world.name, e.latents], "regime.share": 0.9, "regime.n_active": 2})
@@ -222,7 +222,7 @@ def test_table_3_2_counts_from_the_step_at_which_the_regime_begins(tmp_path):
 
 @pytest.mark.parametrize(("since", "verdict"), [(750, "agrees"), (7_900, "differs")])
 def test_table_3_2_can_fail_at_smoke(tmp_path, since, verdict):
-    study = REPRODUCTIONS["z-table-3.2"].study("smoke")
+    study = find_reproduction("z-table-3.2").study("smoke")
     rows = [
         row(e, i, **{"regime.since": since, "regime.share": 0.9, "regime.n_active": 2})
         | {"regime.steps": [0, 100], "regime.delta": [2.0, 0.01]}
@@ -233,7 +233,7 @@ def test_table_3_2_can_fail_at_smoke(tmp_path, since, verdict):
 
 
 def test_figure_3_4_judges_the_sign(tmp_path):
-    study = REPRODUCTIONS["z-fig-3.4"].study("smoke")
+    study = find_reproduction("z-fig-3.4").study("smoke")
     for slope, verdict in ((-1.0, "agrees"), (1.0, "differs")):
         rows = [
             row(e, i, **{"decoder.dto": (e.seed % 1000) * 0.1, "decoder.ds": 0.5 + slope * 0.05 * (e.seed % 1000)})
@@ -247,7 +247,7 @@ def test_figure_3_4_judges_the_sign(tmp_path):
 def test_figure_3_7_knows_where_the_linear_model_collapses(tmp_path):
     # eigenvalues 1/3 and 1/12, kept while β < 2/3 and β < 1/6
     assert [expected_active(beta) for beta in (1e-4, 0.16, 0.17, 0.66, 0.68)] == [2, 2, 1, 1, 0]
-    study = REPRODUCTIONS["z-fig-3.7"].study("smoke")
+    study = find_reproduction("z-fig-3.7").study("smoke")
     scores = {0: 0.0, 1: 0.5, 2: 0.99}
 
     def judged(shift):
@@ -274,7 +274,7 @@ def test_the_theorem_holds_for_other_eigenvalues_too():
 
 
 def test_runs_are_chosen_by_their_columns(tmp_path):
-    study = REPRODUCTIONS["z-theorem-2"].study("smoke")
+    study = find_reproduction("z-theorem-2").study("smoke")
     table = results(study, [row(e, i, value=i) for i, e in enumerate(study.experiments)], tmp_path).table
     assert by_seed(where(table, objective__beta=0.02), "value") == {seed: float(seed) for seed in range(6)}
     assert where(table, objective__gamma=1.0).height == 0
@@ -301,12 +301,14 @@ def test_a_short_table_3_4(tmp_path, monkeypatch):
     from unweave.recipes.reproduce import reproduce
     from unweave.studies.run import run_study
 
-    monkeypatch.setitem(t4.EXTENTS, "smoke", (4, 0.02, t4.QUICK | {"steps": 2_400}))
+    monkeypatch.setitem(
+        t4.EXTENTS, "smoke", replace(t4.EXTENTS["smoke"], n_seeds=4, changes={"synth_lin": t4.QUICK | {"steps": 2_400}})
+    )
     found = reproduce("z-table-3.4", "smoke", tmp_path, lambda study: run_study(study, tmp_path))
     assert len(found.outcome.comparisons) == 9
     assert len(found.outcome.figures) == 3
 
 
 def test_variants_are_made_with_replace():
-    study = REPRODUCTIONS["z-table-3.4"].study("smoke")
+    study = find_reproduction("z-table-3.4").study("smoke")
     assert len(replace(study, experiments=study.experiments[:3]).experiments) == 3

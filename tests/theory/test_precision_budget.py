@@ -1,4 +1,4 @@
-"""The worked example of Zietlow (2023), §3.2.4, to its numbers, and why orthogonal columns are cheapest."""
+"""The worked example of Zietlow (2022), §3.2.4, to its numbers, and why orthogonal columns are cheapest."""
 
 import math
 

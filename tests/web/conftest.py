@@ -33,18 +33,30 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert main(["train", "synth_lin", *SMALL, *MLP, *flat]) == 0
         tiny = Experiment(Micro(), BetaVAE(4.0), Conv((4, 4), (4, 4), 8), batch_size=8, plan=Plan("cpu", 1))
         search = DimensionSearch(start=2.0, most=3.0, steps=3, examples=60, threshold=1.5)
-        write_dimension(dimension(tiny, search, place / "dimension-micro"), "How many?")
+        write_dimension(dimension(tiny, search, place), "How many?")
         scored = ["--samples", "150", "--seeds", "2", "--metrics", "mig,dci", "--interventions", "table"]
         assert main(["evaluate", str(place / "one"), *scored, "--no-pictures", "--quiet"]) == 0
     _begun(place, "unfinished")
     RunFolder(_begun(place, "failed").path).write_json("failure.json", {"step": 7, "term": "kl", "value": "nan"})
     studies = place / ".unweave" / "studies"
-    studies.mkdir(parents=True)
     comparison = {"what": "MIG", "column": "scores.mean.mig", "published": 0.3, "ours": 0.1, "verdict": "differs"}
     record = {"name": "pair", "title": "Two seeds", "experiments": ["one", "two"], "comparisons": [comparison]}
     (studies / "pair.json").write_text(json.dumps(record))
     (studies / "pair.progress.json").write_text("{}")
     return place
+
+
+@pytest.fixture(scope="session")
+def search_name(made: Path) -> str:
+    """The dimension search of the store."""
+    (found,) = (made / ".unweave" / "studies").glob("dimension-*-fondue.json")
+    return found.stem
+
+
+@pytest.fixture(scope="session")
+def searched(made: Path) -> list[str]:
+    """The runs of that search."""
+    return sorted(path.parent.name for path in made.glob("micro-beta_vae-*/config.json"))
 
 
 @pytest.fixture

@@ -44,22 +44,24 @@ def decoded(run: Run, codes: list[list[float]]) -> np.ndarray:
     return (255.0 * run.decode(torch.tensor(codes)).clamp(0, 1)).round().permute(0, 2, 3, 1).numpy()
 
 
-def test_the_store(client: TestClient) -> None:
+def test_the_store(client: TestClient, search_name: str, searched: list[str]) -> None:
     found = client.get("/api/store").json()
-    assert found["n_runs"] == 6
-    assert found["searches"] == ["dimension-micro"]
+    assert found["n_runs"] == 6 + len(searched)
+    assert found["searches"] == [search_name]
     assert [one["name"] for one in found["studies"]] == ["all", "pair"]
     assert found["studies"][1]["title"] == "Two seeds"
 
 
-def test_the_table_and_its_changes(client: TestClient) -> None:
+def test_the_table_and_its_changes(client: TestClient, searched: list[str]) -> None:
     whole = client.get("/api/runs").json()
     assert whole["whole"]
     assert whole["complete"]
     columns = {one["name"]: one for one in whole["columns"]}
-    assert columns["id"]["values"] == ["ae", "failed", "flat", "one", "two", "unfinished"]
+    expected = dict.fromkeys(["ae", "flat", "one", "two", *searched], "done")
+    expected |= {"failed": "failed", "unfinished": "unfinished"}
+    assert columns["id"]["values"] == sorted(expected)
     states = [columns["state"]["words"][place] for place in columns["state"]["values"]]
-    assert states == ["done", "failed", "done", "done", "done", "unfinished"]
+    assert states == [expected[name] for name in sorted(expected)]
     assert client.get(f"/api/runs?since={whole['version']}").json()["n_rows"] == 0
 
 
@@ -216,20 +218,22 @@ def test_compare(client: TestClient, made: Path) -> None:
     assert "two runs of one world" in other.json()["detail"]
 
 
-def test_studies_and_searches(client: TestClient, made: Path) -> None:
+def test_studies_and_searches(client: TestClient, made: Path, search_name: str) -> None:
     found = client.get("/api/studies/pair").json()
     assert found["ids"] == ["one", "two"]
     assert found["marks"][0] == {
         "what": "MIG", "column": "scores.mean.mig", "published": "0.3", "value": 0.3, "ours": 0.1, "verdict": "differs",
     }  # fmt: skip
     assert client.get("/api/studies/all").json()["ids"] is None
-    search = client.get("/api/searches/dimension-micro").json()
-    known = json.loads((made / "dimension-micro" / "fondue.json").read_text())
+    search = client.get(f"/api/searches/{search_name}").json()
+    known = json.loads((made / ".unweave" / "reports" / search_name / "fondue.json").read_text())
     assert search["answer"] == known["answer"]
     assert [one["value"] for one in search["visits"]] == [row["latents"] for row in known["path"]]
     assert [one["passes"] for one in search["visits"]] == [row["passes"] for row in known["path"]]
-    member = search["visits"][0]["id"]
-    assert client.get(f"/api/runs/{member}/latents").status_code == 200
+    assert [one["id"] for one in search["visits"]] == [row["run"] for row in known["path"]]
+    assert client.get(f"/api/runs/{search['visits'][0]['id']}/latents").status_code == 200
+    # it is a study like any other
+    assert client.get(f"/api/studies/{search_name}").json()["ids"] == [one["id"] for one in search["visits"]]
 
 
 def test_published_values_come_from_a_studys_report(store: Path) -> None:
@@ -248,12 +252,13 @@ def test_published_values_come_from_a_studys_report(store: Path) -> None:
     ]
 
 
-def test_a_search_that_is_under_way(store: Path) -> None:
-    (store / "dimension-micro" / "fondue.json").unlink()
+def test_a_search_that_is_under_way(store: Path, search_name: str) -> None:
+    (store / ".unweave" / "reports" / search_name / "fondue.json").unlink()
     with TestClient(create_app(store), base_url=HERE) as client:
-        found = client.get("/api/searches/dimension-micro").json()
+        found = client.get(f"/api/searches/{search_name}").json()
     assert found["answer"] is None
-    assert found["threshold"] == json.loads((store / "dimension-micro" / "search.json").read_text())["threshold"]
+    record = json.loads((store / ".unweave" / "studies" / f"{search_name}.json").read_text())
+    assert found["threshold"] == record["options"]["search"]["threshold"] == 1.5
     assert all(isinstance(one["passes"], bool) for one in found["visits"])
 
 

@@ -89,11 +89,11 @@ def changed(canvas: Locator, before: list[int]) -> list[int]:
     return now
 
 
-def test_open_filter_sort_and_select(page: Page) -> None:
+def test_open_filter_sort_and_select(page: Page, searched: list[str]) -> None:
     page.goto("/")
     rows = page.locator(".body .row")
-    expect(rows).to_have_count(6)
-    page.fill("#filter", "micro objective=beta_vae state=done")
+    expect(rows).to_have_count(6 + len(searched))
+    page.fill("#filter", "micro objective=beta_vae state=done latents=4")
     expect(rows).to_have_count(2)
     assert "filter=micro" in page.url
     page.reload()
@@ -228,26 +228,26 @@ def test_compare_two_runs(page: Page) -> None:
     expect(page.get_by_role("alert")).to_contain_text("two runs of one world")
 
 
-def test_a_study_and_a_search_lead_to_runs(page: Page) -> None:
+def test_a_study_and_a_search_lead_to_runs(page: Page, search_name: str) -> None:
     page.goto("/study/pair?y=scores.mean.mig")
     expect(page.get_by_role("heading", name="Two seeds")).to_be_visible()
     page.locator("#scatter .dot").first.click()
     page.wait_for_url("**/run/*")
     page.go_back()
     expect(page.locator("#correlations .heat")).to_be_visible()
-    page.goto("/search/dimension-micro")
+    page.goto(f"/search/{search_name}")
     expect(page.locator("#path .visit").first).to_be_visible()
     expect(page.get_by_role("status").filter(has_text="answers")).to_be_visible()
     page.locator("#path .visit").first.click()
-    page.wait_for_url("**/run/dimension-micro~*")
+    page.wait_for_url("**/run/micro-beta_vae-*")
     ready(page)
 
 
-def test_a_small_screen_dark_and_unfinished_runs(browser: Browser, address: str) -> None:
+def test_a_small_screen_dark_and_unfinished_runs(browser: Browser, address: str, search_name: str) -> None:
     context = browser.new_context(base_url=address, viewport={"width": 390, "height": 844}, color_scheme="dark")
     context.set_default_timeout(PATIENCE)
     page = context.new_page()
-    for view in ("/", "/run/one", "/compare?left=one&right=two", "/study/all", "/search/dimension-micro"):
+    for view in ("/", "/run/one", "/compare?left=one&right=two", "/study/all", f"/search/{search_name}"):
         page.goto(view)
         expect(page.locator("main h1").first).to_be_visible()
         expect(page.locator(".loading")).to_have_count(0)
@@ -262,9 +262,9 @@ def test_a_small_screen_dark_and_unfinished_runs(browser: Browser, address: str)
     context.close()
 
 
-def test_new_runs_appear_by_themselves(page: Page, made: Path) -> None:
+def test_new_runs_appear_by_themselves(page: Page, made: Path, searched: list[str]) -> None:
     page.goto("/")
-    expect(page.locator(".body .row")).to_have_count(6)
+    expect(page.locator(".body .row")).to_have_count(6 + len(searched))
     try:
         shutil.copytree(made / "two", made / "late")
         expect(page.locator('[data-run="late"]')).to_be_visible()

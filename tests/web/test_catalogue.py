@@ -17,12 +17,12 @@ from unweave.web.columns import to_json, to_table
 from unweave.web.store import ReadOnlyStore
 
 
-def test_rows_agree_with_the_table_of_studies(store: Path) -> None:
+def test_rows_agree_with_the_table_of_studies(store: Path, searched: list[str]) -> None:
     catalogue = Catalogue(ReadOnlyStore(store))
     catalogue.refresh()
     rows = catalogue.rows()
     table = {row["id"]: row for row in Store(store).table().to_dicts()}
-    assert set(rows) == set(table) == {"ae", "failed", "flat", "one", "two", "unfinished"}
+    assert set(rows) == set(table) == {"ae", "failed", "flat", "one", "two", "unfinished", *searched}
     for name, row in rows.items():
         for key in ("state", "seed", "latents", "world.name", "objective.name", "objective.beta", "scores.mean.mig"):
             known = table[name].get(key)

@@ -7,6 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from unweave.web.app import create_app
+from unweave.web.searches import search_names
 from unweave.web.store import NotHere, ReadOnlyStore, read_inside
 
 NAMES = (
@@ -85,10 +86,10 @@ def test_only_plain_files_are_read(tmp_path: Path) -> None:
     assert read_inside(tmp_path / "plain") == b"yes"
 
 
-def test_what_a_store_holds(made: Path, tmp_path: Path) -> None:
+def test_what_a_store_holds(made: Path, tmp_path: Path, search_name: str, searched: list[str]) -> None:
     visible = ReadOnlyStore(made)
-    assert visible.ids() == ["ae", "failed", "flat", "one", "two", "unfinished"]
-    assert visible.searches() == ["dimension-micro"]
-    member = visible.members("dimension-micro")[0]
-    assert visible.run(f"dimension-micro~{member}") == made.resolve() / "dimension-micro" / member
+    assert visible.ids() == sorted(["ae", "failed", "flat", "one", "two", "unfinished", *searched])
+    assert search_names(visible) == [search_name]
+    assert len(searched) > 1
+    assert visible.run(searched[0]) == made.resolve() / searched[0]
     assert ReadOnlyStore(tmp_path / "nowhere").ids() == []

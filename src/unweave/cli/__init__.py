@@ -5,8 +5,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-from unweave.config import unknown
-
 COMMANDS = {
     "demo": "see what it is about: train a small model and open its report (two minutes)",
     "worlds": "list the data sets, or fetch one",
@@ -59,6 +57,8 @@ def _run(words: list[str]) -> int:
         return 0
     name = words[0].replace("-", "_")
     if name not in COMMANDS:
+        from unweave.config import unknown
+
         raise unknown("command", words[0], COMMANDS)
     module = importlib.import_module(f"unweave.cli.{name}")
     return int(module.run(words[1:]) or 0)

@@ -3,23 +3,25 @@
 import argparse
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from unweave.algorithms.fondue import METHODS
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import add_component, add_fields, collect, command, parse
+from unweave.cli.study import add_execution_options, make_executor
 from unweave.cli.train import stopping
 from unweave.config import from_plain
 from unweave.data import World
 from unweave.recipes import dimension_micro
-from unweave.recipes.dimension import Dimension, dimension, write_dimension
-from unweave.recipes.dimension_models import Prepare
+from unweave.recipes.dimension import Dimension, bars, dimension, write_dimension
 from unweave.recipes.dimension_search import DimensionSearch
+from unweave.recipes.dimension_study import search_name
+from unweave.studies.one_by_one import OneByOne
 from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
-from unweave.training.loop import Manner
-from unweave.training.progress import progress
+from unweave.training.running import RunOptions
 
 EXAMPLES = """examples:
   unweave dimension micro
@@ -27,8 +29,9 @@ EXAMPLES = """examples:
   unweave dimension images --world.path photos/ --objective vae --start 20 --most 100
   unweave dimension micro --method ib --elbow 1,2,3,4,6
   unweave dimension dsprites --over beta --latents 5 --start 4
+  unweave dimension --convert runs/dimension-micro-beta_vae-9f6ffbeeccbe      a search of version 0.1.0 into its store
 
-Every model that is tried is a run of its own: the same command again goes on where it stopped, and another method,
+Every model that is tried is a run of the store: the same command again goes on where it stopped, and another method,
 start or threshold asks the models that are there. micro takes a small model of its own, unless told otherwise."""
 
 SEARCHED = ("steps",)
@@ -39,6 +42,9 @@ def run(argv: Sequence[str]) -> None:
     """Search, write the page, and say the number."""
     world = argv[0].replace("-", "_") if argv and not argv[0].startswith("-") else None
     given = vars(parse(_parser(argv, world), argv[1:] if world else argv))
+    if given["convert"]:
+        _convert(given["convert"], given["folder"])
+        return
     base = _base(given["config"], world)
     if world is None and "world" not in base:
         raise ValueError("say what to learn from: unweave dimension WORLD; `unweave worlds` lists them")
@@ -48,7 +54,7 @@ def run(argv: Sequence[str]) -> None:
     settings = {name: value for name, value in given.items() if name not in SEARCHED}
     settings |= {"world": world} if world else {}
     experiment = experiment_from(collect(settings, Experiment, TABLES, base))
-    found = dimension(experiment, search, given["folder"], prepare=_watched(given["quiet"], given["save_every"]))
+    found = _search_with(experiment, search, given)
     page = write_dimension(found, f"How many {search.over} for {experiment.world.name}?")
     if given["json"]:
         print_json(found.to_plain() | {"page": str(page)})
@@ -70,14 +76,35 @@ def _search(given: dict[str, Any], world: str | None) -> dict[str, Any]:
     return {"steps": dimension_micro.STEPS} | told
 
 
-def _watched(quiet: bool, save_every: float) -> Prepare:
-    @contextlib.contextmanager
-    def prepare(words: str) -> Iterator[Manner]:
-        with contextlib.ExitStack() as stack:
-            watchers = () if quiet else (stack.enter_context(progress(words)),)
-            yield Manner(watchers, save_every, stack.enter_context(stopping()))
+def _search_with(experiment: Experiment, search: DimensionSearch, given: dict[str, Any]) -> Dimension:
+    """One model after the other, with a bar for each, unless workers are asked for."""
+    _remind(Path(given["folder"] or "runs"), experiment, search)
+    alone = given["executor"] is None and given["workers"] is None
+    execute = OneByOne() if alone else make_executor(given)
+    with contextlib.ExitStack() as stack:
+        watchers = (stack.enter_context(bars()),) if alone and not given["quiet"] else ()
+        how = RunOptions(watchers, given["save_every"] or 30.0, stack.enter_context(stopping()))
+        tell = _count if not alone and not given["quiet"] else lambda done, total: None
+        return dimension(experiment, search, given["folder"], execute=execute, how=how, tell=tell)
 
-    return prepare
+
+def _remind(store: Path, experiment: Experiment, search: DimensionSearch) -> None:
+    """Models that version 0.1.0 has trained for this search are not seen where it has put them."""
+    old = store / search_name(experiment.resolve(), search).rpartition("-")[0]
+    if any(old.glob("*-steps-*/config.json")):
+        words = f"{old} has models of version 0.1.0; to use them: unweave dimension --convert {old} --folder {store}"
+        print(words, file=sys.stderr, flush=True)
+
+
+def _count(done: int, total: int) -> None:
+    print(f"{done} of {total} models", file=sys.stderr, flush=True)
+
+
+def _convert(old: str, store: str | None) -> None:
+    from unweave.recipes.convert_search import convert_search
+
+    for line in convert_search(old, store):
+        say(line)
 
 
 def _show(found: Dimension, page: Path) -> None:
@@ -108,12 +135,10 @@ def _parser(argv: Sequence[str], world: str | None) -> argparse.ArgumentParser:
         usage="unweave dimension WORLD [options]",
         examples=EXAMPLES,
     )
-    parser.add_argument("--folder", help="where to keep the models (default: runs/dimension- and an id)")
+    parser.add_argument("--folder", help="the store: where to keep the models (default: runs)")
+    parser.add_argument("--convert", metavar="DIR", help="move the models of a search of version 0.1.0 into the store")
     parser.add_argument("--config", metavar="FILE", help="start from the config.json of another run")
-    group = parser.add_argument_group("running")
-    group.add_argument("--save-every", type=float, default=30.0, metavar="SECONDS", help="between checkpoints (30)")
-    group.add_argument("--quiet", action="store_true", help="no progress bars")
-    group.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_execution_options(parser)
     add_fields(parser, DimensionSearch, argv, {})
     if world is not None:
         add_component(parser, "world", World, argv, TABLES, chosen=world)

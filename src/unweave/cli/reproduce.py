@@ -1,20 +1,16 @@
 """unweave reproduce: a published result again, at a size of your choice, with a verdict."""
 
-import argparse
-import contextlib
-import shlex
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import command, parse
-from unweave.cli.study import add_execution_options, execute_study, make_executor
-from unweave.cli.train import stopping
-from unweave.recipes.reproductions import REPRODUCTIONS
-from unweave.studies.results import Results
-from unweave.studies.study import SIZES, Study
-from unweave.training.loop import Manner
+from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
+
+if TYPE_CHECKING:
+    import argparse
+
+    from unweave.studies.results import Results
+    from unweave.studies.study import Study
 
 EXAMPLES = """examples:
   unweave reproduce --list
@@ -29,25 +25,29 @@ stopped, or writes the page anew."""
 
 def run(argv: Sequence[str]) -> int:
     """Reproduce, and say what was found and where the page is."""
+    if set(argv) <= {"--list", "--json"}:  # before anything is imported that only training needs
+        return _list("--json" in argv)
+    from unweave.cli.options import parse
+
     given = vars(parse(_parser(), argv))
     if given["list"] or not given["id"]:
-        _list(given["json"])
-        return 0
+        return _list(given["json"])
     if unknown := [name for name in given["id"] if name not in REPRODUCTIONS]:
-        from unweave.recipes.reproduce import find_reproduction
-
         find_reproduction(unknown[0])
     if given["output"] and len(given["id"]) > 1:
         raise ValueError("--output takes one reproduction at a time; without it each has its folder in the store")
     if given["train_only"]:
         return _train(given)
+    import shlex
+
     return _reproduce(given, f"unweave reproduce {shlex.join(argv)}")
 
 
 def _reproduce(given: dict[str, Any], command: str) -> int:
+    from unweave.cli.study import execute_study
     from unweave.recipes.reproduce import reproduce
 
-    def bring(study: Study) -> Results:
+    def bring(study: "Study") -> "Results":
         found: Results = _taken(study, given) if given["trained"] else execute_study(study, given, given["store"])
         return found
 
@@ -62,11 +62,14 @@ def _reproduce(given: dict[str, Any], command: str) -> int:
     return 0
 
 
-def _taken(study: Study, given: dict[str, Any]) -> Results:
+def _taken(study: "Study", given: dict[str, Any]) -> "Results":
+    from unweave.cli.study import make_executor
+    from unweave.cli.train import stopping
     from unweave.studies.measure_only import measure_only, missing
+    from unweave.training.running import RunOptions
 
     with stopping() as stop:
-        results = measure_only(study, given["store"], execute=make_executor(given), how=Manner((), 30.0, stop))
+        results = measure_only(study, given["store"], execute=make_executor(given), how=RunOptions((), 30.0, stop))
     if absent := missing(study, results):
         raise ValueError(
             f"{given['store']} has {len(results.experiments)} finished runs of {study.name} and lacks {absent};"
@@ -76,13 +79,19 @@ def _taken(study: Study, given: dict[str, Any]) -> Results:
 
 
 def _train(given: dict[str, Any]) -> int:
+    import contextlib
+    from pathlib import Path
+
+    from unweave.cli.study import make_executor
+    from unweave.cli.train import stopping
     from unweave.recipes.train_only import train_only
+    from unweave.training.running import RunOptions
 
     if not Path(given["store"]).is_dir():
         Path(given["store"]).mkdir(parents=True)
-    studies = [REPRODUCTIONS[name].study(given["size"]) for name in given["id"]]
+    studies = [find_reproduction(name).study(given["size"]) for name in given["id"]]
     with contextlib.ExitStack() as stack:
-        how = Manner((), given["save_every"] or 600.0, stack.enter_context(stopping()))
+        how = RunOptions((), given["save_every"] or 600.0, stack.enter_context(stopping()))
         executor = make_executor(given | {"executor": given["executor"] or "here"})
         found = train_only(
             studies, given["store"], execute=executor, how=how, seconds=given["seconds"], compact=given["compact"]
@@ -92,12 +101,18 @@ def _train(given: dict[str, Any]) -> int:
     return 1 if found.left else 0
 
 
-def _list(as_json: bool) -> None:
-    rows = [(one.id, one.title, one.source) for one in REPRODUCTIONS.values()]
+def _list(as_json: bool) -> int:
     if as_json:
-        print_json([dict(zip(("id", "title", "source"), row)) for row in rows])
-    else:
-        print_table("what can be reproduced", ("id", "what", "published in"), rows)
+        print_json([{"id": n, "title": one.title, "source": one.source} for n, one in REPRODUCTIONS.items()])
+        return 0
+    print("what can be reproduced:")
+    paper = ""
+    for name, one in REPRODUCTIONS.items():
+        if one.paper != paper:
+            paper = one.paper
+            print(f"\n{paper}")
+        print(f"  {name:<12} {one.title} ({one.place})")
+    return 0
 
 
 def _show(found: Any) -> None:
@@ -118,7 +133,11 @@ def _word(value: Any) -> str:
     return value if isinstance(value, str) else number(value)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> "argparse.ArgumentParser":
+    from unweave.cli.options import command
+    from unweave.cli.study import add_execution_options
+    from unweave.studies.study import SIZES
+
     parser = command(
         "unweave reproduce",
         "Train, measure and judge a published result; write a page that sets ours beside it.",

@@ -8,9 +8,9 @@ from unweave.evaluation.diagnosis import Diagnosis
 from unweave.evaluation.finding import NOTABLE, STRONG, Expected, Finding, counted, named
 
 POLARISED = 0.03
-"""Δ_KL below which a model counts as polarised (Zietlow, 2023, Table 3.2)."""
+"""Δ_KL below which a model counts as polarised (Zietlow, 2022, Table 3.2)."""
 FULL = 0.8
-"""A latent with E[σ²] below this counts against over-pruning (Zietlow, 2023, §4.3.4)."""
+"""A latent with E[σ²] below this counts against over-pruning (Zietlow, 2022, §4.3.4)."""
 WIDE = 3.0
 """How far the variance of sampled codes may be from the prior's 1, as a factor."""
 ENOUGH = 1000
@@ -116,7 +116,7 @@ def _regime(diagnosis: Diagnosis) -> Iterator[Finding]:
             f"β is below the polarised regime, or training has not reached it: Δ_KL is {100 * regime.delta:.1f} %, and"
             f" {100 * POLARISED:.0f} % is the mark. The theory that ties a VAE to PCA does not hold here.",
             "Train longer; if Δ_KL stays, raise β until every latent is either precise (σ² near 0) or off (σ² near 1).",
-            "Rolínek, Zietlow and Martius (2019); Zietlow (2023), §3.2.2 and §3.3.6",
+            "Rolínek, Zietlow and Martius (2019); Zietlow (2022), §3.2.2 and §3.3.6",
         )
 
 
@@ -153,7 +153,7 @@ def _pruning(diagnosis: Diagnosis, expected: Expected) -> Iterator[Finding]:
             f"Over-pruned: fewer latents are in use ({used}, with E[σ²] < {FULL}) than the data have factors"
             f" ({expected.n_factors}). Some factors are lost.",
             "Lower the regulariser; scores of disentanglement mean little until then.",
-            "Zietlow (2023), §3.3.6 and §4.3.4",
+            "Zietlow (2022), §3.3.6 and §4.3.4",
         )
     elif used > expected.most and not diagnosis.numbers("passive"):
         yield Finding(
@@ -162,7 +162,7 @@ def _pruning(diagnosis: Diagnosis, expected: Expected) -> Iterator[Finding]:
             f"All {len(diagnosis.latents)} latents are in use, though the data have {expected.n_factors} factors:"
             " the regulariser does not prune, and factors are spread over several latents.",
             "Raise β until latents switch off, or train with fewer latents (unweave dimension).",
-            "Zietlow (2023), §3.3.6; Bonheme (2023), §8.3",
+            "Zietlow (2022), §3.3.6; Bonheme (2023), §8.3",
         )
 
 

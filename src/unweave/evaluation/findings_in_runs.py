@@ -58,7 +58,7 @@ def _directions(decoder: Decoder) -> Iterator[Finding]:
             f"The decoder's directions are not aligned with its latents: DtO {decoder.dto:.2f}, and random directions"
             f" have {decoder.dto_chance:.2f}.{cause}",
             "Do not read single latents as directions of variation; raise β, or compare with other seeds.",
-            "Rolínek, Zietlow and Martius (2019); Zietlow (2023), §3.3.4",
+            "Rolínek, Zietlow and Martius (2019); Zietlow (2022), §3.3.4",
         )
 
 
@@ -74,7 +74,7 @@ def _noise(decoder: Decoder) -> Iterator[Finding]:
             f"The encoder's noise adds {100 * share:.2g} % to the squared error of reconstructions: the model acts like"
             " an autoencoder without noise, and nothing presses its latents towards orthogonal directions.",
             "Raise β, or the variance of the likelihood, until the noise costs something.",
-            "Rolínek, Zietlow and Martius (2019); Zietlow (2023), equations 3.8 to 3.10",
+            "Rolínek, Zietlow and Martius (2019); Zietlow (2022), equations 3.8 to 3.10",
         )
     if share > LOUD:
         yield Finding(
@@ -83,7 +83,7 @@ def _noise(decoder: Decoder) -> Iterator[Finding]:
             f"{100 * share:.0f} % of the squared error of reconstructions comes from the encoder's noise, and"
             f" {100 - 100 * share:.0f} % from what the mean code misses: the code is less precise than it could be.",
             "Lower β, or the variance of the likelihood; more latents will not help.",
-            "Zietlow (2023), equations 3.8 to 3.10",
+            "Zietlow (2022), equations 3.8 to 3.10",
         )
     if abs(split.rest) > CURVED * split.total:
         yield Finding(
@@ -92,5 +92,5 @@ def _noise(decoder: Decoder) -> Iterator[Finding]:
             f"The decoder bends within the encoder's noise: {100 * abs(split.rest) / split.total:.0f} % of the squared"
             " error is neither that of the mean code nor that of the noise around it.",
             "Do not trust DtO, IMA contrast and other linear pictures of this decoder.",
-            "Zietlow (2023), §3.2.3, Proposition 4",
+            "Zietlow (2022), §3.2.3, Proposition 4",
         )

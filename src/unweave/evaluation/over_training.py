@@ -12,7 +12,7 @@ from unweave.training.run import Run
 
 MOST_SNAPSHOTS = 20
 EVERY = 500
-"""Steps between two looks at the polarised regime, as in the source (Zietlow, 2023, §3.3.2)."""
+"""Steps between two looks at the polarised regime, as in the source (Zietlow, 2022, §3.3.2)."""
 
 
 @dataclass(frozen=True)

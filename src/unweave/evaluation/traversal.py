@@ -1,4 +1,4 @@
-"""Pictures of a decoder: strips along one latent, planes of two, and non-linear eigenfaces (Zietlow, 2023, §3.3.5)."""
+"""Pictures of a decoder: strips along one latent, planes of two, and non-linear eigenfaces (Zietlow, 2022, §3.3.5)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -17,7 +17,6 @@ from unweave.metrics.downstream.downstream_logistic import downstream_logistic a
 from unweave.metrics.downstream.downstream_trees import downstream_trees as downstream_trees
 from unweave.metrics.estimators.information import Information as Information
 from unweave.metrics.estimators.information import information as information
-from unweave.metrics.papers import PAPERS as PAPERS
 from unweave.metrics.polarised.traces import traces as traces
 from unweave.metrics.row import Metric as Metric
 from unweave.metrics.row import row_of
@@ -40,6 +39,7 @@ from unweave.metrics.unsupervised.effective_rank import effective_rank as effect
 from unweave.metrics.unsupervised.total_correlation import total_correlation as total_correlation
 from unweave.metrics.unsupervised.udr import udr as udr
 from unweave.metrics.unsupervised.wasserstein import wasserstein as wasserstein
+from unweave.papers import PAPERS as PAPERS
 
 METRICS: dict[str, Metric] = {
     "mig": row_of(mig),

@@ -1,4 +1,4 @@
-"""The precision budget: how best to spread noise over latents (Zietlow, 2023, §3.2.4)."""
+"""The precision budget: how best to spread noise over latents (Zietlow, 2022, §3.2.4)."""
 
 import math
 from dataclasses import dataclass

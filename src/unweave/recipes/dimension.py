@@ -1,36 +1,52 @@
-"""How many latents does a world need? FONDUE and its kin over ordinary runs (Bonheme, 2023, chapter 8).
+"""How many latents does a world need? FONDUE and its kin as a study (Bonheme, 2023, chapter 8).
 
-Every model that is tried is a run folder of its own below ``runs/dimension-<id>/``: a search that was killed goes on
-where it stopped, and another method, start or threshold asks the same runs.
+Every model that is tried is an ordinary run of a store: a search that was killed goes on where it stopped, and another
+method, start or threshold asks the same runs.
 """
 
+import contextlib
 import math
-from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unweave.algorithms.fondue import CRITERIA, METHODS, Fondue, Reading, fondue
+from unweave.algorithms.fondue import CRITERIA, METHODS, Fondue
 from unweave.algorithms.search import Visit
-from unweave.config import fingerprint
 from unweave.data.world import Data
 from unweave.pages.dimension import dimension_page
 from unweave.plots.dimension import ElbowTable, SearchTable
-from unweave.recipes.dimension_models import Curves, Models, Prepare, elbow_curves, intrinsic_dimension
-from unweave.recipes.dimension_search import DimensionSearch, bounds, check_search, steps_of, value_of
+from unweave.recipes.dimension_search import (
+    DimensionSearch,
+    bounds,
+    check_search,
+    steps_of,
+    value_of,
+)
+from unweave.recipes.dimension_study import (
+    Curves,
+    DimensionQuestion,
+    Rounds,
+    Searched,
+    ask_search,
+    elbow_curves,
+    intrinsic_dimension,
+    run_search,
+    search_name,
+    settled,
+)
 from unweave.runs.folder import RunFolder
+from unweave.studies.executors.executor import Executor
 from unweave.studies.measures.fondue import TYPES
-from unweave.training.experiment import Experiment, experiment_to
-from unweave.training.loop import Manner
+from unweave.studies.one_by_one import OneByOne
+from unweave.studies.store import Store
+from unweave.studies.train_and_measure import loaded
+from unweave.training.experiment import Experiment
+from unweave.training.progress import progress
+from unweave.training.running import RunOptions, StepReport, Watcher
 
-SIZES = (3, 6, 8, 10, 12, 18, 24, 32)
-"""Numbers of latents of the thesis's elbow curves."""
-
-Rounds = tuple[tuple[int, float | int], ...]
-
-MOST_ROUNDS = 6
-"""Searches, each with twice the training of the one before, until an answer that is waited for is given up."""
+Read = Callable[[int], Mapping[str, Any]]
+"""What was read of the n-th model."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +68,9 @@ class Dimension:
     curves: Curves | None
     findings: tuple[str, ...]
     folder: Path
+    """The store."""
+    name: str
+    """Of the study, and of the page's folder."""
 
     def to_plain(self) -> dict[str, Any]:
         """As dictionaries, lists and numbers, ready for JSON."""
@@ -74,6 +93,7 @@ class Dimension:
             "elbow": curves,
             "findings": list(self.findings),
             "folder": str(self.folder),
+            "study": self.name,
         }
 
 
@@ -82,43 +102,56 @@ def dimension(
     search: DimensionSearch = DimensionSearch(),
     folder: Path | str | None = None,
     *,
-    data: Data | None = None,
-    prepare: Prepare = lambda words: nullcontext(Manner()),
+    execute: Executor = OneByOne(),
+    how: RunOptions = RunOptions(),
+    tell: Callable[[int, int], None] = lambda done, total: None,
 ) -> Dimension:
-    """Search, training one model for every value that is tried; the same call again goes on, or returns at once."""
+    """Search, training one model for every value that is tried; the same call again goes on, or returns at once.
+
+    ``folder`` is the store (``runs``); ``execute``, ``how`` and ``tell`` are those of any study.
+    """
     base = experiment.resolve()
     check_search(base, search)
-    place = Path(folder) if folder is not None else Path("runs") / f"dimension-{search_id(base, search.over)}"
-    # from the start, so that whoever looks at the folder knows what is being searched for
-    RunFolder(place).write_json("search.json", asdict(search) | {"threshold": _threshold(search)})
-    models = Models(base, search, place, data or base.world.load(), prepare)
+    store = Store("runs" if folder is None else folder).prepare()
+    way: dict[str, Any] = {"execute": execute, "how": how, "tell": tell}
+    draw = run_search(replace(search, method="elbow"), store.root, **way)
+    before = _trained(store, base)
+    data, name = loaded(base.world), search_name(base, search)
+    first = steps_of(search, base, data)
     if search.method == "elbow":
-        models.steps = steps_of(search, base, models.data)
-        drawn = elbow_curves(models, search.elbow or SIZES)
-        words = tuple(_words_of_curves(drawn))
-        return Dimension(None, search, 0, "", models.steps, (), None, (), models.n_trained, drawn, words, place)
-    start, start_from = _start(models)
-    found, rounds = _rounds(models, start)
-    curves = elbow_curves(models, search.elbow) if search.elbow else None
+        curves = elbow_curves(base, search, first, draw)
+        words, trained = tuple(_words_of_curves(curves)), len(_trained(store, base) - before)
+        return Dimension(None, search, 0, "", first, (), None, (), trained, curves, words, store.root, name)
+    start, start_from = _start(base, search, data)
+    least, most = bounds(search, data.shape)
+    question = DimensionQuestion(base, search, start, least, most, first)
+    found, read = ask_search(question, run_search(search, store.root, **way))
+    drawn = elbow_curves(base, search, found.steps, draw) if search.elbow else None
     return Dimension(
-        answer=value_of(search, found.n),
+        answer=value_of(search, found.fondue.n),
         search=search,
         start=value_of(search, start),
         start_from=start_from,
-        steps=models.steps,
-        rounds=rounds,
-        fondue=found,
-        rows=tuple(_row(models, found, visit) for visit in found.found.visits),
-        curves=curves,
-        findings=(*_words(models, found, rounds), *(_words_of_curves(curves) if curves else ())),
-        n_trained=models.n_trained,
-        folder=place,
+        steps=found.steps,
+        rounds=found.rounds,
+        fondue=found.fondue,
+        rows=tuple(_row(question, found, visit, read) for visit in found.fondue.found.visits),
+        curves=drawn,
+        findings=(*words_of_search(search, found, read), *(_words_of_curves(drawn) if drawn else ())),
+        n_trained=len(_trained(store, base) - before),
+        folder=store.root,
+        name=name,
     )
 
 
+def page_folder(store: Path, name: str) -> Path:
+    """Where the page, the pictures and the numbers of a search are."""
+    return Store(store).home / "reports" / name
+
+
 def write_dimension(found: Dimension, title: str) -> Path:
-    """Write the page, its pictures and the numbers into the search's folder; the page's path is returned."""
-    files, name = RunFolder(found.folder), found.search.method
+    """Write the page, its pictures and the numbers into the store; the page's path is returned."""
+    files, name = RunFolder(page_folder(found.folder, found.name)), found.search.method
     curves, visited = found.curves, None
     if found.fondue is not None:
         criterion = CRITERIA[METHODS[name].criterion]
@@ -151,53 +184,32 @@ def _settings(found: Dimension) -> dict[str, Any]:
     return asdict(found.search) | known
 
 
-def search_id(experiment: Experiment, over: str) -> str:
-    """The name of everything that the models of a search share."""
-    plain = experiment_to(experiment)
-    for shared in (plain, plain["objective"]):
-        shared.pop(over, None)
-    del plain["steps"]
-    return f"{experiment.world.name}-{experiment.objective.name}-{fingerprint(plain)}"
+@contextlib.contextmanager
+def bars() -> Iterator[Watcher]:
+    """A watcher that shows a bar for every model: a new one where the steps begin again."""
+    with contextlib.ExitStack() as stack:
+        shown: list[Watcher] = []
+        last = [0]
+
+        def watch(report: StepReport) -> None:
+            if not shown or report.done < last[0]:
+                stack.close()
+                shown.append(stack.enter_context(progress(f"model {len(shown) + 1}")))
+            last[0] = report.done
+            shown[-1](report)
+
+        yield watch
 
 
-def _rounds(models: Models, start: int) -> tuple[Fondue, Rounds]:
-    """One search; or, where the answer is waited for, searches with twice the training until two agree."""
-    search, rounds = models.search, []
-    for doubled in range(MOST_ROUNDS if search.until_stable else 1):
-        models.steps = steps_of(search, models.base, models.data) * 2**doubled
-        found = _search(models, start)
-        rounds.append((models.steps, value_of(search, found.n)))
-        if _settled(rounds):
-            break
-    return found, tuple(rounds)
+def _trained(store: Store, base: Experiment) -> set[str]:
+    """Finished runs of the same world and objective."""
+    found = store.root.glob(f"{base.world.name}-{base.objective.name}-*")
+    return {path.name for path in found if RunFolder(path).trained}
 
 
-def _settled(rounds: Sequence[tuple[int, float | int]]) -> bool:
-    # twice nothing is not an answer that stays: it is two models that have not learned yet
-    return len(rounds) > 1 and rounds[-1][1] == rounds[-2][1] > 0
-
-
-def _threshold(search: DimensionSearch) -> float | None:
-    if search.threshold is not None or search.method not in METHODS:
-        return search.threshold
-    return CRITERIA[METHODS[search.method].criterion].threshold
-
-
-def _search(models: Models, start: int) -> Fondue:
-    search = models.search
-
-    def measure(n: int) -> Reading:
-        judged = models.judged(n)
-        return Reading(judged["first"], judged["second"])
-
-    least, most = bounds(search, models.data.shape)
-    return fondue(measure, method=search.method, start=start, least=least, most=most, threshold=search.threshold)
-
-
-def _start(models: Models) -> tuple[int, str]:
+def _start(base: Experiment, search: DimensionSearch, data: Data) -> tuple[int, str]:
     """The n to begin with, and where it comes from."""
-    search, base = models.search, models.base
-    least, most = bounds(search, models.data.shape)
+    least, most = bounds(search, data.shape)
     if METHODS[search.method].search == "bisection":
         return max(1, (least + most) // 2), "the middle of the range"
     if search.over != "latents":
@@ -206,14 +218,14 @@ def _start(models: Models) -> tuple[int, str]:
         return max(1, min(most, round(given / search.resolution))), words
     if search.start is not None:
         return max(1, min(most, round(search.start))), "given"
-    estimate = intrinsic_dimension(models.data, search.examples, base.seed, base.plan.device)
+    estimate = intrinsic_dimension(data, search.examples, base.seed, base.plan.device)
     n = most if math.isinf(estimate) else max(1, min(most, round(estimate)))
     return n, f"the data's intrinsic dimension, {estimate:.2f}"
 
 
-def _row(models: Models, found: Fondue, visit: Visit) -> dict[str, Any]:
-    search = models.search
-    criterion, judged = CRITERIA[METHODS[found.method].criterion], models.judged(visit.n)
+def _row(question: DimensionQuestion, found: Searched, visit: Visit, read: Read) -> dict[str, Any]:
+    search, judged = question.search, read(visit.n)
+    criterion = CRITERIA[METHODS[search.method].criterion]
     return {
         search.over: value_of(search, visit.n),
         "passes": visit.passes,
@@ -222,7 +234,9 @@ def _row(models: Models, found: Fondue, visit: Visit) -> dict[str, Any]:
         "difference": judged["first"] - judged["second"],
         "lower": value_of(search, visit.lower),
         "upper": value_of(search, visit.upper),
-    } | {kind: judged[kind] for kind in TYPES}
+        **{kind: judged[kind] for kind in TYPES},
+        "run": question.model(visit.n, found.steps).id,
+    }
 
 
 def _drawn(curves: Curves) -> ElbowTable:
@@ -230,8 +244,9 @@ def _drawn(curves: Curves) -> ElbowTable:
     return ElbowTable(list(curves.sizes), {name: list(heights) for name, heights in curves.values.items()}, rings)
 
 
-def _words(models: Models, found: Fondue, rounds: Rounds) -> list[str]:
-    search, over = models.search, models.search.over
+def words_of_search(search: DimensionSearch, searched: Searched, read: Read) -> list[str]:
+    """What a search has found, in sentences."""
+    found, over = searched.fondue, search.over
     criterion, title = CRITERIA[METHODS[found.method].criterion], METHODS[found.method].title
     if found.n == 0:
         words = [
@@ -241,18 +256,18 @@ def _words(models: Models, found: Fondue, rounds: Rounds) -> list[str]:
     else:
         rule = f"{criterion.first} − {criterion.second} ≤ {found.threshold:g}"
         words = [f"{title} answers {value_of(search, found.n):g}: the largest value of {over} with {rule}."]
-        words += _idle(models.judged(found.n))
+        words += _idle(read(found.n))
     if found.found.limited:
         words.append("That is the upper bound itself: raise --most, or train longer (--epochs).")
     if search.until_stable:
-        told = ", ".join(f"{value:g} after {steps:,} steps" for steps, value in rounds)
-        words.append(f"{'The answer stayed' if _settled(rounds) else 'The answer has not settled'}: {told}.")
+        told = ", ".join(f"{value:g} after {steps:,} steps" for steps, value in searched.rounds)
+        words.append(f"{'The answer stayed' if settled(searched.rounds) else 'The answer has not settled'}: {told}.")
     else:
-        words.append(f"Models were trained for {models.steps:,} steps; --until-stable true tries longer ones too.")
+        words.append(f"Models were trained for {searched.steps:,} steps; --until-stable true tries longer ones too.")
     return words
 
 
-def _idle(judged: dict[str, Any]) -> list[str]:
+def _idle(judged: Mapping[str, Any]) -> list[str]:
     counts = ", ".join(f"{judged[kind]} {kind}" for kind in TYPES)
     words = [f"The latents of that model: {counts}."]
     if judged["passive"]:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from unweave.algorithms.fondue import METHODS
+from unweave.algorithms.fondue import CRITERIA, METHODS
 from unweave.config import hints, unknown
 from unweave.data.world import Data
 from unweave.shapes import Scalar
@@ -56,12 +56,23 @@ def check_search(base: Experiment, search: DimensionSearch) -> None:
         )
     if search.over != "latents" and (search.method == "elbow" or search.elbow):
         raise ValueError(f"elbow curves go over latents, not over {search.over}; leave out --elbow or --over")
+    if search.elbow and (len(set(search.elbow)) < 3 or min(search.elbow) < 1):
+        raise ValueError(
+            f"elbow curves take three numbers of latents or more, all positive, given {list(search.elbow)}"
+        )
     for name in ("resolution", "epochs", "least_steps", "steps", "start", "least", "most"):
         given = getattr(search, name)
         if given is not None and not given > 0:
             raise ValueError(f"{name} must be positive, not {given}")
     if search.examples < 4:
         raise ValueError(f"examples must be at least 4 to judge a model, not {search.examples}")
+
+
+def threshold_of(search: DimensionSearch) -> float | None:
+    """The largest difference that passes: the one given, or the published one."""
+    if search.threshold is not None or search.method not in METHODS:
+        return search.threshold
+    return CRITERIA[METHODS[search.method].criterion].threshold
 
 
 def value_of(search: DimensionSearch, n: int) -> float | int:

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from unweave.config import unknown
-from unweave.recipes.reproductions import REPRODUCTIONS
+from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
 from unweave.studies.study import SIZES, Study
 
 
@@ -21,7 +21,7 @@ def find_study(recipe: str, size: str) -> Study:
     if size not in SIZES:
         raise unknown("size", size, SIZES)
     if recipe in REPRODUCTIONS:
-        return _called(REPRODUCTIONS[recipe].study, size, recipe)
+        return _called(find_reproduction(recipe).study, size, recipe)
     path = Path(recipe)
     if path.suffix != ".py":
         names = [*REPRODUCTIONS, "path/to/study.py"]

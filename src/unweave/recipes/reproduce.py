@@ -8,8 +8,7 @@ from typing import Any
 from unweave.config import unknown
 from unweave.pages.outcome import Outcome
 from unweave.pages.result_folder import comparison_row, write_result_page
-from unweave.recipes.reproductions import REPRODUCTIONS
-from unweave.recipes.reproductions.reproduction import Reproduction
+from unweave.recipes.reproductions import find_reproduction
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import SIZES, Study
@@ -36,13 +35,6 @@ class Reproduced:
         counts = {verdict: self.count(verdict) for verdict in ("agrees", "differs", "cannot tell")}
         rows = [comparison_row(one) for one in self.outcome.comparisons]
         return {"id": self.id, "size": self.size, "page": str(self.page), "verdicts": counts, "comparisons": rows}
-
-
-def find_reproduction(name: str) -> Reproduction:
-    """A reproduction by its id."""
-    if name not in REPRODUCTIONS:
-        raise unknown("reproduction", name, REPRODUCTIONS)
-    return REPRODUCTIONS[name]
 
 
 def reproduce(

@@ -18,7 +18,7 @@ from unweave.studies.plan import plan
 from unweave.studies.run import run_study
 from unweave.studies.study import Study
 from unweave.training.checkpoint import from_bytes, to_bytes
-from unweave.training.loop import Interrupted, Manner
+from unweave.training.running import Interrupted, RunOptions
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def train_only(
     root: Path | str,
     *,
     execute: Executor = Here(),
-    how: Manner = Manner(),
+    how: RunOptions = RunOptions(),
     seconds: float | int | None = None,
     compact: bool = False,
 ) -> Trained:

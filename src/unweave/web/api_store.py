@@ -10,7 +10,7 @@ from unweave.web.catalogue import Catalogue
 from unweave.web.columns import to_json
 from unweave.web.histories import sparkline
 from unweave.web.schema import Problem, SearchAnswer, Sparklines, StoreAnswer, StudyAnswer, Table
-from unweave.web.searches import search_answer
+from unweave.web.searches import search_answer, search_names
 from unweave.web.store import NotHere, ReadOnlyStore
 from unweave.web.studying import study_answer, study_names
 
@@ -31,7 +31,7 @@ def store_routes(store: ReadOnlyStore, catalogue: Catalogue) -> APIRouter:
             version=unweave.__version__,
             n_runs=len(catalogue.rows()),
             studies=study_names(store),
-            searches=store.searches(),
+            searches=search_names(store),
         )
 
     @api.get("/runs", response_model=Table, responses={422: {"model": Problem}})

@@ -8,7 +8,7 @@ from unweave.evaluation.matrices import matrices
 from unweave.evaluation.measure import measure
 from unweave.evaluation.rows import find_rows
 from unweave.metrics import METRICS
-from unweave.metrics.papers import PAPERS
+from unweave.papers import PAPERS
 from unweave.web.latents import N_EXAMPLES, described
 from unweave.web.numbers import matrix, number
 from unweave.web.open_runs import OpenRun

@@ -1,100 +1,96 @@
 """Dimension searches, as far as they have come: the models that were tried, in order, and how each was judged."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 from unweave.algorithms.fondue import CRITERIA, METHODS, ROUNDING
+from unweave.studies.measures.fondue import TYPES, FondueReading
 from unweave.web.catalogue import read_row
 from unweave.web.numbers import number
 from unweave.web.schema import SearchAnswer, Visit
-from unweave.web.store import MEMBER, TRIED, ReadOnlyStore, read_inside
+from unweave.web.store import NotHere, ReadOnlyStore, read_inside
 
-TYPES = ("active", "mixed", "passive")
+
+def search_names(store: ReadOnlyStore) -> list[str]:
+    """Studies of the store that are dimension searches: their record says what is searched for."""
+    return [name for name in store.own_names("studies") if _searched(_record(store, name))]
 
 
 def search_answer(store: ReadOnlyStore, name: str) -> SearchAnswer:
-    """A search from its folder: what it has written so far, and what it said at its end."""
-    folder = store.search(name)
-    begun, ended = _json(folder / "search.json"), _ended(folder)
-    method = str((ended or begun).get("method", "fondue"))
-    criterion = CRITERIA[METHODS[method].criterion] if method in METHODS else CRITERIA["trace"]
-    threshold = number((ended or begun).get("threshold"))
-    if threshold is None and not ended and begun:
-        threshold = criterion.threshold
+    """A search from its record, its runs, and what it said at its end."""
+    if name not in search_names(store):
+        raise NotHere(f"there is no dimension search {name[:80]!r} in this store")
+    record = _record(store, name)
+    searched = _searched(record)
+    method, over = str(searched.get("method", "fondue")), str(searched.get("over", "latents"))
+    ended = _object(store.own_file("reports", name, f"{method}.json"))
     kind = METHODS[method].criterion if method in METHODS else "trace"
-    visits = _visits(store, name, folder, kind, threshold)
-    running = any(visit.state == "running" for visit in visits)
+    threshold = number(searched.get("threshold"))
+    visits = _visits(store, record, FondueReading(kind, int(searched.get("examples", 0))), over, threshold)
     return SearchAnswer(
         name=name,
         title=METHODS[method].title if method in METHODS else method,
-        over=str((ended or begun).get("over") or _over(store, name)),
+        over=over,
         method=method,
         threshold=threshold,
-        first=criterion.first,
-        second=criterion.second,
+        first=CRITERIA[kind].first,
+        second=CRITERIA[kind].second,
         answer=number(ended.get("answer")),
-        running=running,
+        running=any(visit.state == "running" for visit in visits),
         visits=visits,
         findings=[str(words) for words in ended.get("findings", [])],
     )
 
 
-def _visits(store: ReadOnlyStore, name: str, folder: Path, criterion: str, threshold: float | None) -> list[Visit]:
+def _visits(
+    store: ReadOnlyStore, record: dict[str, Any], measure: FondueReading, over: str, threshold: float | None
+) -> list[Visit]:
+    """The runs that a search has asked for, in its order; those that have not begun are left out."""
     found = []
-    for member in store.members(name):
-        path, tried = folder / member, TRIED.match(member)
-        row = read_row(path)
-        if row is None or tried is None:
+    for run_id in map(str, record.get("experiments", [])):
+        try:
+            path = store.run(run_id)
+        except NotHere:
             continue
-        judged = _judged(path, criterion)
-        first, second = number(judged.get("first")), number(judged.get("second"))
+        row = read_row(path)
+        value = None if row is None else number(row.get("latents" if over == "latents" else f"objective.{over}"))
+        if row is None or value is None:
+            continue
+        judged = _object(read_inside(path / measure.file)).get(measure.criterion, {})
+        first, second, steps = number(judged.get("first")), number(judged.get("second")), int(row.get("steps") or 0)
         passes = None
         if first is not None and second is not None and threshold is not None:
             passes = first - second <= threshold + ROUNDING
         visit = Visit(
-            id=f"{name}{MEMBER}{member}",
-            value=float(tried["value"]),
-            steps=int(tried["steps"]),
+            id=run_id,
+            value=value,
+            steps=steps,
             state=row["state"],
-            step=row["step"] or (int(tried["steps"]) if row["state"] == "done" else 0),
+            step=row["step"] or (steps if row["state"] == "done" else 0),
             first=first,
             second=second,
             passes=passes,
             types={kind: int(judged[kind]) for kind in TYPES if isinstance(judged.get(kind), int)},
         )
-        found.append((_began(path), visit))
-    return [visit for _, visit in sorted(found, key=lambda pair: pair[0])]
+        found.append(visit)
+    return found
 
 
-def _ended(folder: Path) -> dict[str, Any]:
-    """What the search that ended last has written."""
-    files = [path for method in (*METHODS, "elbow") if (path := folder / f"{method}.json").is_file()]
-    return _json(max(files, key=lambda path: path.stat().st_mtime)) if files else {}
+def _searched(record: dict[str, Any]) -> dict[str, Any]:
+    """What a record says of a search; empty for any other study."""
+    options = record.get("options")
+    found = options.get("search") if isinstance(options, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
-def _judged(path: Path, criterion: str) -> dict[str, Any]:
-    names = sorted((path / "dimension").glob(f"{criterion}-*.json"))
-    return _json(names[-1]) if names and not (path / "dimension").is_symlink() else {}
+def _record(store: ReadOnlyStore, name: str) -> dict[str, Any]:
+    return _object(store.own_file("studies", f"{name}.json"))
 
 
-def _began(path: Path) -> tuple[str, float]:
-    environment = path / "environment.json"
-    try:
-        return str(_json(environment).get("started", "")), environment.lstat().st_mtime
-    except OSError:
-        return "", 0.0
-
-
-def _over(store: ReadOnlyStore, name: str) -> str:
-    tried = TRIED.match(store.members(name)[0])
-    return tried["over"] if tried else "latents"
-
-
-def _json(path: Path) -> dict[str, Any]:
+def _object(content: bytes | None) -> dict[str, Any]:
     """A JSON object, empty where there is none or it is damaged."""
     try:
-        found = json.loads(read_inside(path) or b"{}")
+        found = json.loads(content or b"{}")
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

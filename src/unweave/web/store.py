@@ -1,18 +1,11 @@
 """The store as a stranger may see it: runs by their id, and nothing outside the store's folder, by name or by link."""
 
 import os
-import re
 import stat
 from pathlib import Path
 
 from unweave.runs.names import read_plain
 from unweave.runs.row import LARGEST
-
-MEMBER = "~"
-"""Between a dimension search and one of its models: ``dimension-micro-…~latents-3-steps-1800``."""
-
-TRIED = re.compile(r"^(?P<over>[a-z_]+)-(?P<value>[0-9.e+-]+)-steps-(?P<steps>[0-9]+)$")
-"""The folders of a dimension search's models."""
 
 
 class NotHere(LookupError):
@@ -37,27 +30,9 @@ class ReadOnlyStore:
         """Every run directly in the store."""
         return [name for name in self.names() if is_run(self.root / name)]
 
-    def searches(self) -> list[str]:
-        """Folders that are no runs themselves but hold the models of a dimension search."""
-        return [name for name in self.names() if not is_run(self.root / name) and self.members(name)]
-
-    def members(self, search: str) -> list[str]:
-        """The models of a search, by the names of their folders."""
-        try:
-            with os.scandir(self._child(self.root, search)) as entries:
-                return sorted(one.name for one in entries if TRIED.match(one.name) and _listed(one))
-        except (NotHere, OSError):
-            return []
-
-    def search(self, name: str) -> Path:
-        """The folder of a dimension search."""
-        if not self.members(name):
-            raise NotHere(f"there is no dimension search {_shown(name)} in this store")
-        return self._child(self.root, name)
-
     def run(self, run_id: str) -> Path:
         """The folder of a run by its id, free of links."""
-        path = self._find(run_id)
+        path = self._child(self.root, run_id)
         if not is_run(path):
             raise NotHere(f"there is no run {_shown(run_id)} in this store; it may have been moved or deleted")
         _refuse_any_link(path)
@@ -83,15 +58,6 @@ class ReadOnlyStore:
             if not _is_folder(place):
                 return None
         return place
-
-    def _find(self, run_id: str) -> Path:
-        try:
-            return self._child(self.root, run_id)
-        except NotHere:
-            search, mark, member = run_id.rpartition(MEMBER)
-            if not mark:
-                raise
-        return self._child(self._child(self.root, search), member)
 
     def _child(self, folder: Path, name: str) -> Path:
         """A direct, real subfolder; anything that could be read as a path is refused before the disk is asked."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from unweave.web.numbers import number
 from unweave.web.schema import Mark, StudyAnswer, StudyName
+from unweave.web.searches import search_names
 from unweave.web.store import NotHere, ReadOnlyStore
 
 WHOLE = "all"
@@ -16,7 +17,10 @@ WHOLE = "all"
 def study_names(store: ReadOnlyStore) -> list[StudyName]:
     """All runs, then every study that was planned in this store."""
     found = [StudyName(name=WHOLE, title="Every run of this store")]
+    searches = set(search_names(store))
     for name in _planned(store):
+        if name in searches:  # has a view of its own
+            continue
         found.append(StudyName(name=name, title=str(_plan(store, name).get("title") or name)))
     return found
 

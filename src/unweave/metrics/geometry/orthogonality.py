@@ -1,4 +1,4 @@
-"""Distance to orthogonality, DtO (Rolínek, Zietlow and Martius, 2019; Zietlow, 2023, §3.2.6)."""
+"""Distance to orthogonality, DtO (Rolínek, Zietlow and Martius, 2019; Zietlow, 2022, §3.2.6)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ class Orthogonality:
 
     ``latent`` is the latent matched to each singular direction, largest first. ``degenerate`` is the share of the
     examples in which two singular values agree to a percent: their directions are not determined there, and the
-    score is that of an arbitrary rotation (Zietlow, 2023, §3.3.4).
+    score is that of an arbitrary rotation (Zietlow, 2022, §3.3.4).
     """
 
     score: float

@@ -1,4 +1,4 @@
-"""Deterministic and stochastic parts of the reconstruction loss (Zietlow, 2023, equations 3.8 to 3.10)."""
+"""Deterministic and stochastic parts of the reconstruction loss (Zietlow, 2022, equations 3.8 to 3.10)."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""The polarised regime, Δ_KL (Rolínek, Zietlow and Martius, 2019; Zietlow, 2023, §3.2.2 and Table 3.2)."""
+"""The polarised regime, Δ_KL (Rolínek, Zietlow and Martius, 2019; Zietlow, 2022, §3.2.2 and Table 3.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from unweave.metrics.estimators.arrays import as_codes, check_lengths
 from unweave.shapes import Bool, Float, Tensor
 
 SPREAD = 0.5
-"""A latent counts as active when the standard deviation of its means exceeds this (Zietlow, 2023, §3.3.2)."""
+"""A latent counts as active when the standard deviation of its means exceeds this (Zietlow, 2022, §3.3.2)."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Variable types: active, mixed and passive latents, by each published rule.
 
-The thesis's rule (Bonheme, 2023, §6.4.1) looks at the posterior variances; the dissertation's (Zietlow, 2023) at the
+The thesis's rule (Bonheme, 2023, §6.4.1) looks at the posterior variances; the dissertation's (Zietlow, 2022) at the
 spread of the means (§3.3.2) or at the mean variance alone (§4.3.4); a fourth common one at the KL. A learned prior
 takes the place of the 1 that a passive latent's variance goes to (Bonheme, 2023, Proposition 5.2.2).
 """

@@ -1,4 +1,4 @@
-"""A line search over a strength, over-pruned runs discarded (Zietlow, 2023, §4.3.4).
+"""A line search over a strength, over-pruned runs discarded (Zietlow, 2022, §4.3.4).
 
 A model with fewer latents in use than the world has factors cannot be disentangled, whatever its scores say: several
 factors share a latent. Such runs are counted and left out before strengths are compared.

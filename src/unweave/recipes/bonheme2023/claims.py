@@ -1,0 +1,66 @@
+"""What the tables of Bonheme (2023), chapter 8, claim as a whole: trends, equalities, and which method finds more."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from unweave.algorithms.fondue import METHODS, Fondue
+from unweave.recipes.bonheme2023.rows import Row, shown
+from unweave.recipes.strength import strength_of
+from unweave.studies.verdicts import Comparison, compare_difference, compare_trend
+
+Answers = Mapping[Row, Mapping[int, Fondue]]
+"""How the searches of every row ended, by seed."""
+
+Claims = Callable[[Answers, str], Iterator[Comparison]]
+
+
+def by_strength(answers: Answers, size: str) -> Iterator[Comparison]:
+    """Tables 8.2 and 8.3: the stronger the regulariser, the fewer latents."""
+    for world in _worlds(answers):
+        rows = [(row, one) for row, one in answers.items() if row.world == world]
+        points = [(strength_of(row.objective), found.n, seed) for row, one in rows for seed, found in one.items()]
+        if points:
+            x, y, seeds = zip(*points)
+            yield compare_trend(f"n against the strength on {shown(world, size)}", x, y, -1, seeds=seeds)
+
+
+def same_from_everywhere(answers: Answers, size: str) -> Iterator[Comparison]:
+    """Tables 8.4 to 8.6: the start does not matter."""
+    usual = {seed: float(found.n) for row in answers if row.start is None for seed, found in answers[row].items()}
+    for row in answers:
+        if row.start is not None:
+            ours = {seed: float(found.n) for seed, found in answers[row].items()}
+            what = f"n from {row.start}, less n from the data's own dimension"
+            yield compare_difference(what, ours, usual, 0, tolerance=1.0)
+
+
+def two_methods(first: str, second: str, signs: Mapping[str, int], *, tolerance: float = 0.0) -> Claims:
+    """Which of two methods finds more latents, world by world; 0 claims that they find the same to a tolerance."""
+
+    def claims(answers: Answers, size: str) -> Iterator[Comparison]:
+        for world, sign in signs.items():
+            one, other = (_values(answers, method, world) for method in (first, second))
+            # which of two methods asks for more depends on the world, and a stand-in is another world
+            if one and other and (sign == 0 or size != "smoke"):
+                title = f"{METHODS[first].title} less {METHODS[second].title} on {shown(world, size)}"
+                yield compare_difference(title, one, other, sign, tolerance=tolerance)
+
+    return claims
+
+
+def both(*claims: Claims) -> Claims:
+    """Several claims of one table."""
+
+    def together(answers: Answers, size: str) -> Iterator[Comparison]:
+        for one in claims:
+            yield from one(answers, size)
+
+    return together
+
+
+def _values(answers: Answers, method: str, world: str) -> dict[int, float]:
+    rows = [row for row in answers if row.method == method and row.world == world]
+    return {seed: float(found.n) for row in rows for seed, found in answers[row].items()}
+
+
+def _worlds(answers: Answers) -> list[str]:
+    return list(dict.fromkeys(row.world for row in answers))

@@ -1,0 +1,170 @@
+"""What Figures 8.5 to 8.8 and 8.12 share: does a search stop where loss and accuracy stop improving?"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from unweave.algorithms.elbow import elbow
+from unweave.models.objectives import Objective
+from unweave.pages.outcome import Outcome
+from unweave.plots.curves import line_bands
+from unweave.recipes.bonheme2023 import published
+from unweave.recipes.bonheme2023.results import Measured, measured, notes
+from unweave.recipes.bonheme2023.rows import EXTENTS, NO_INFORMATION, Row, base_of, searches_of, shown
+from unweave.recipes.bonheme2023.searches import outcomes, search_study
+from unweave.recipes.extent import Extent, check_size
+from unweave.studies.identity import identity, identity_of_asked
+from unweave.studies.measures.elbow import ElbowPoint
+from unweave.studies.results import Results
+from unweave.studies.study import Study
+from unweave.studies.verdicts import Comparison, compare_difference
+from unweave.training.experiment import Experiment
+
+SIZES = (3, 6, 8, 10, 12, 18, 24, 32)
+MORE = {"celeba": (42, 52, 62, 100, 150, 200)}
+FEW = (1, 2, 3, 4, 6, 8)
+"""Numbers of latents: of the source (Table D.1), and at smoke."""
+
+CURVES = {"smoke": Extent(5, steps=1_000), "small": Extent(5, steps=60_000), "paper": Extent(5, steps=300_000)}
+"""Seeds and steps of the models of a curve."""
+BRIEF = 0.9
+"""Share of the improvement that counts as nearly all of it."""
+NEAR = 4.0
+"""Latents between a search and an elbow that still count as consistent; the source finds 4 too many on SymSol."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One curve and the searches whose answers are marked in it."""
+
+    rows: tuple[Row, ...]
+    objective: Objective | None = None
+    """Of the curve's models, where it is not that of the searches: deterministic autoencoders."""
+
+    def name(self, size: str) -> str:
+        """The objective of the curve and its world."""
+        return f"{(self.objective or self.rows[0].objective).name} on {shown(self.rows[0].world, size)}"
+
+    def curve(self, size: str) -> tuple[Experiment, ...]:
+        """The models of the curve: every number of latents, five seeds."""
+        row = self.rows[0]
+        base = replace(base_of(row, size), steps=CURVES[size].steps)
+        if self.objective is not None:
+            base = replace(base, objective=self.objective)
+        return tuple(
+            replace(base, latents=n, seed=seed) for n in sizes(row.world, size) for seed in range(CURVES[size].n_seeds)
+        )
+
+
+def sizes(world: str, size: str) -> tuple[int, ...]:
+    """Numbers of latents of a curve."""
+    return FEW if size == "smoke" else (*SIZES, *MORE.get(world, ()))
+
+
+def panels_at(panels: Sequence[Panel], size: str) -> tuple[Panel, ...]:
+    """The panels whose worlds a size covers, two at smoke; at least one."""
+    check_size(size)
+    worlds = EXTENTS[size].worlds[:2] if size == "smoke" else EXTENTS[size].worlds
+    kept = tuple(panel for panel in panels if panel.rows[0].world in worlds)
+    return kept or tuple(panels[:1])
+
+
+def point_measure(size: str) -> ElbowPoint:
+    """Loss, and accuracy where factors are classes."""
+    every = tuple(sorted({n for world in ("dsprites", "celeba") for n in sizes(world, size)}))
+    return ElbowPoint(EXTENTS[size].n_samples, accuracy=size != "smoke", sizes=every, steps=CURVES[size].steps)
+
+
+def study_of(name: str, panels: Sequence[Panel], size: str) -> Study:
+    """Every curve and every search of a figure."""
+    chosen = panels_at(panels, size)
+    searches = [search for panel in chosen for row in panel.rows for search in searches_of(row, size)]
+    study = search_study(f"{name}-{size}", searches)
+    curves = tuple(experiment for panel in chosen for experiment in panel.curve(size))
+    # a search may begin with a model of the curve: asked once, so that none is counted as missing
+    asked = {identity_of_asked(experiment): experiment for experiment in study.experiments + curves}
+    return replace(study, experiments=tuple(asked.values()), measures=(*study.measures, point_measure(size)))
+
+
+def judge_of(panels: Sequence[Panel], results: Results, size: str) -> Outcome:
+    """Each curve with the answers in it, and how much of the improvement they reach."""
+    comparisons: list[Comparison] = []
+    figures: dict[str, Any] = {}
+    table = []
+    for panel in panels_at(panels, size):
+        answers = {row.method: _answers(row, results, size) for row in panel.rows}
+        points = _points(panel, results, size)
+        means = {method: fmean(ns.values()) for method, ns in answers.items() if ns}
+        # below 1 not even one latent passed: no place on this axis
+        marks = {method: mean for method, mean in means.items() if mean >= 1}
+        for name, curve in _curves(points).items():
+            told = f"{panel.name(size)}, {name}"
+            figures[told] = line_bands({name: curve}, "latents", name, panel.name(size), marks=marks, even=False)
+            comparisons += [*_claims(told, curve, points, name, answers[panel.rows[0].method])]
+            table.append({"curve": told, "elbow": _elbow(curve)} | {f"n by {key}": one for key, one in means.items()})
+    return Outcome(tuple(comparisons), figures, {"Elbows and answers": table}, notes(size, *_words(size)))
+
+
+def _claims(
+    told: str, curve: Mapping[float, Sequence[float]], points: Sequence[Measured], name: str, answers: Mapping[int, int]
+) -> Iterator[Comparison]:
+    reached, nearly, bends = {}, {}, {}
+    for seed, n in answers.items():
+        own = {row.experiment.latents: row.found[name] for row in points if row.seed == seed and name in row.found}
+        if len(own) < 3:
+            continue
+        at, heights = np.array(sorted(own), dtype=float), np.array([own[one] for one in sorted(own)])
+        ends = heights[0], heights[-1]
+        reached[seed] = (
+            float((np.interp(n, at, heights) - ends[0]) / (ends[1] - ends[0])) if ends[0] != ends[1] else 1.0
+        )
+        nearly[seed] = BRIEF
+        bends[seed] = float(elbow(sorted(own), heights.tolist()).size)
+    what = f"{told}: share of the improvement at FONDUE's n, less {BRIEF:g}"
+    yield compare_difference(what, reached, nearly, 1)
+    ours = {seed: float(answers[seed]) for seed in bends}
+    yield compare_difference(f"{told}: FONDUE's n less the elbow", ours, bends, 0, tolerance=NEAR)
+
+
+def _answers(row: Row, results: Results, size: str) -> dict[int, int]:
+    searches = searches_of(row, size)
+    ended = zip(searches, outcomes(searches, results))
+    return {search.base.seed: found.n for search, found in ended if found is not None}
+
+
+def _points(panel: Panel, results: Results, size: str) -> list[Measured]:
+    asked = {identity_of_asked(experiment) for experiment in panel.curve(size)}
+    found = measured(results, point_measure(size))
+    return [row for row in found if row.found and identity(row.experiment) in asked]
+
+
+def _curves(points: Sequence[Measured]) -> dict[str, dict[float, list[float]]]:
+    curves: dict[str, dict[float, list[float]]] = {}
+    for row in points:
+        for name, value in row.found.items():
+            curves.setdefault(name, {}).setdefault(float(row.experiment.latents), []).append(value)
+    return curves
+
+
+def _elbow(curve: Mapping[float, Sequence[float]]) -> str:
+    at = sorted(curve)
+    found = elbow([int(one) for one in at], [fmean(curve[one]) for one in at])
+    return str(found.size) if found.found else "no clear elbow"
+
+
+def _words(size: str) -> Iterator[str]:
+    curves = CURVES[size]
+    yield (
+        f"Curves: {curves.n_seeds} seeds, {curves.steps:,} steps (published: 5 and 300,000). The elbow is where a curve"
+        f" lies farthest from its chord; within {NEAR:g} latents of it counts as consistent, since sizes are coarse."
+    )
+    if size == "smoke":
+        yield "Factors of the stand-ins are continuous, so that there is no accuracy of classes to draw."
+        yield NO_INFORMATION
+
+
+PLAIN = tuple(Panel((one, other)) for one, other in zip(published.FONDUE_ROWS, published.IB_ROWS))
+"""VAEs as in Table 8.1."""

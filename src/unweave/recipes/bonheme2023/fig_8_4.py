@@ -1,0 +1,78 @@
+"""b-fig-8.4: estimates of the data's dimension are stable over neighbours, and TwoNN's are close.
+
+Bonheme (2023), §8.5.1, Figure 8.4.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+
+from unweave import rng
+from unweave.data.world import World
+from unweave.metrics.dimension.intrinsic import Intrinsic, intrinsic
+from unweave.pages.outcome import Outcome
+from unweave.plots.curves import line_bands
+from unweave.recipes.bonheme2023.results import SOURCE, notes
+from unweave.recipes.bonheme2023.rows import DATA_DIMENSION, EXTENTS, STAND_INS, WORLDS
+from unweave.recipes.extent import check_size
+from unweave.recipes.reproduction import Reproduction
+from unweave.studies.results import Results
+from unweave.studies.study import Study
+from unweave.studies.verdicts import Comparison, compare_exact, compare_mean
+
+TITLE = "Intrinsic dimension of the data"
+NEIGHBOURS = (3, 5, 10, 20)
+SEEDS = (0, 1, 2)
+
+
+def study(size: str) -> Study:
+    """Data are asked directly: nothing is trained."""
+    check_size(size)
+    return Study(f"b-fig-8.4-{size}", ())
+
+
+def judge(results: Results, size: str) -> Outcome:
+    """Maximum likelihood for several numbers of neighbours, and TwoNN."""
+    found = {name: _estimates(world, EXTENTS[size].n_samples) for name, world in _worlds(size).items()}
+    lines = {
+        name: {float(k): [float(run.per_k[i]) for run in one.mle_runs] for i, k in enumerate(NEIGHBOURS)}
+        for name, one in found.items()
+    }
+    table = [
+        {"data": name}
+        | {f"MLE, k = {int(k)}": round(fmean(values), 2) for k, values in lines[name].items()}
+        | {"TwoNN": round(one.two_nn, 2)}
+        for name, one in found.items()
+    ]
+    comparisons = [one for name in found for one in _of_data(name, found[name], lines[name], size)]
+    figures = {"Intrinsic dimension": line_bands(lines, "neighbours", "intrinsic dimension")}
+    words = "Three draws of the examples; the published values are read off the text (4, 11 and 22 for k = 20)."
+    return Outcome(tuple(comparisons), figures, {"Estimates": table}, notes(size, words))
+
+
+def _worlds(size: str) -> Mapping[str, World]:
+    if size == "smoke":
+        return {"Synth-Lin": STAND_INS["symsol"], "Synth-NonLin": STAND_INS["dsprites"]}
+    return {name: WORLDS[name] for name in EXTENTS[size].worlds}
+
+
+def _estimates(world: World, n_samples: int) -> Intrinsic:
+    data = world.load()
+    # a few thousand rows more than one draw, so that draws differ and not all images need be unpacked
+    order = rng.words(0, rng.Purpose.EVALUATE, 0, len(data), 1)[:, 0].argsort(stable=True)[: 2 * n_samples]
+    points = data.examples(order).flatten(1)
+    return intrinsic(points, neighbours=NEIGHBOURS, n_samples=n_samples, seeds=SEEDS)
+
+
+def _of_data(name: str, found: Intrinsic, line: Mapping[float, Sequence[float]], size: str) -> Iterator[Comparison]:
+    last, before = line[20.0], line[10.0]
+    known = 2.0 if size == "smoke" else float(DATA_DIMENSION[name])
+    what = f"{name}: dimension with 20 neighbours" + (", a square" if size == "smoke" else "")
+    yield compare_mean(what, last, known, tolerance=0.5 if size == "smoke" else 1.0)
+    change = abs(fmean(last) - fmean(before)) / fmean(last)
+    yield compare_exact(f"{name}: relative change from 10 to 20 neighbours (stable)", change, 0.0, 0.1)
+    if name != "celeba":
+        apart = abs(found.two_nn - fmean(last)) / fmean(last)
+        yield compare_exact(f"{name}: TwoNN relative to 20 neighbours (close)", apart, 0.0, 0.25)
+
+
+REPRODUCTION = Reproduction("b-fig-8.4", TITLE, f"{SOURCE}, Figure 8.4", study, judge)

@@ -1,0 +1,28 @@
+"""b-fig-8.5: FONDUE stops where loss and accuracy of VAEs stop improving.
+
+Bonheme (2023), Figure 8.5.
+"""
+
+from unweave.pages.outcome import Outcome
+from unweave.recipes.bonheme2023.elbows import PLAIN, judge_of, study_of
+from unweave.recipes.bonheme2023.results import SOURCE
+from unweave.recipes.reproduction import Reproduction
+from unweave.studies.results import Results
+from unweave.studies.study import Study
+
+TITLE = "Elbow curves of VAEs"
+
+PANELS = PLAIN
+
+
+def study(size: str) -> Study:
+    """Every curve, and the searches whose answers are marked in it."""
+    return study_of("b-fig-8.5", PANELS, size)
+
+
+def judge(results: Results, size: str) -> Outcome:
+    """How much of the improvement the answers reach, and how far they are from the elbow."""
+    return judge_of(PANELS, results, size)
+
+
+REPRODUCTION = Reproduction("b-fig-8.5", TITLE, f"{SOURCE}, Figure 8.5", study, judge)

@@ -1,0 +1,46 @@
+"""Searches for a number of latents, as questions of an adaptive study (Bonheme, 2023, ch. 8)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from unweave.algorithms.fondue import METHODS, Fondue, Reading, fondue
+from unweave.studies.adaptive import Ask, Waiting, adaptive_study, known_from, replay
+from unweave.studies.measures.fondue import FondueReading
+from unweave.studies.results import Results
+from unweave.studies.study import Study
+from unweave.training.experiment import Experiment
+
+
+@dataclass(frozen=True)
+class Search:
+    """One run of one algorithm. The number of latents of ``base`` does not matter; its seed is the search's."""
+
+    base: Experiment
+    method: str
+    start: int
+    most: int
+    n_samples: int
+
+    @property
+    def measure(self) -> FondueReading:
+        return FondueReading(METHODS[self.method].criterion, self.n_samples)
+
+    def __call__(self, ask: Ask) -> Fondue:
+        def read(n: int) -> Reading:
+            found = ask(replace(self.base, latents=n), self.measure)[self.measure.criterion]
+            return Reading(found["first"], found["second"])
+
+        return fondue(read, method=self.method, start=self.start, most=self.most)
+
+
+def search_study(name: str, searches: Sequence[Search], title: str = "") -> Study:
+    """A study that trains the first model of every search, and then whatever the searches ask for."""
+    measures = {search.measure.file: search.measure for search in searches}
+    return adaptive_study(name, searches, tuple(measures.values()), title=title)
+
+
+def outcomes(searches: Sequence[Search], results: Results) -> list[Fondue | None]:
+    """How each search ended; None for one whose next model failed or is not there."""
+    known = known_from(results)
+    ended = (replay(search, known) for search in searches)
+    return [None if isinstance(found, Waiting) else found for found in ended]
