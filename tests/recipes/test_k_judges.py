@@ -12,7 +12,8 @@ from unweave.recipes.locatello2019.settings import METRICS, SWEPT, grid
 from unweave.recipes.reproductions import find_reproduction
 from unweave.recipes.strength import STRENGTHS
 from unweave.studies.results import Results
-from unweave.studies.store import Store, flatten
+from unweave.runs.row import flatten
+from unweave.studies.store import Store
 from unweave.training.experiment import experiment_to
 
 Fill = Callable[[dict[str, Any], int, np.random.Generator], dict[str, float]]
