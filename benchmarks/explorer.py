@@ -122,17 +122,17 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: 
 def table(n: int) -> None:
     """Read, pack and look again at a store of many runs; CPU seconds, for a machine with other work."""
     from unweave.web.catalogue import Catalogue
-    from unweave.web.columns import packed
-    from unweave.web.store import Shelf
+    from unweave.web.columns import to_json
+    from unweave.web.store import ReadOnlyStore
 
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)
         synthetic(root, n)
         for start in ("cold", "warm"):
-            catalogue = Catalogue(Shelf(root))
+            catalogue = Catalogue(ReadOnlyStore(root))
             read, again = clocked(catalogue.refresh), clocked(catalogue.refresh)
-            content = packed(catalogue.since(0))
-            pack = clocked(lambda: packed(catalogue.since(0)))  # noqa: B023
+            content = to_json(catalogue.since(0))
+            pack = clocked(lambda: to_json(catalogue.since(0)))  # noqa: B023
             told = {"start": start, "runs": n, "read_s": read, "look_again_s": again, "pack_s": pack}
             print(json.dumps(told | {"megabytes": round(len(content) / 1e6, 2)} | load()))
             if start == "cold":

@@ -30,11 +30,11 @@ from ray_cluster import PLACES, RayCluster, living
 
 import unweave as uw
 from unweave.data.micro import Micro
-from unweave.studies.claims import Witness
-from unweave.studies.execute import Executor
+from unweave.studies.executors.executor import Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.executors.local import Local
 from unweave.studies.executors.on_ray import OnRay
+from unweave.studies.leases import Holders
 from unweave.studies.measures import Polarised
 from unweave.studies.run import run_study
 from unweave.studies.study import Study
@@ -137,7 +137,7 @@ def processes(main: int, root: Path) -> Kills:
 def nodes(cluster: RayCluster, main: int, root: Path) -> Kills:
     """The main process, workers that hold runs, whole nodes, and nodes whose workers outlive them for a while."""
     found = {"main": [partial(os.kill, main, signal.SIGKILL)]}
-    held = {holder["pid"] for holder in Witness(root / ".unweave").running().values()}
+    held = {holder["pid"] for holder in Holders(root / ".unweave").running().values()}
     if held:
         found["worker"] = [partial(os.kill, pid, signal.SIGKILL) for pid in sorted(held)]
     for kind, with_workers in (("node", True), ("node without its workers", False)):

@@ -22,14 +22,14 @@ def measure(name: str, size: str, root: str, run_id: str) -> tuple[str, float]:
     import torch
 
     from unweave.recipes.reproductions import find_reproduction
-    from unweave.studies.perform import take
     from unweave.studies.store import Store
+    from unweave.studies.train_and_measure import take_measures
 
     torch.set_num_threads(1)
     begin = time.process_time()
     while True:
         try:
-            take(find_reproduction(name).study(size).measures, run_id, Store(root))
+            take_measures(find_reproduction(name).study(size).measures, run_id, Store(root))
             return run_id, time.process_time() - begin
         except BlockingIOError:  # another study measures the same run
             time.sleep(0.5)

@@ -3,7 +3,7 @@
 python benchmarks/study_overhead.py
 
 Both sides train the same packs with the same engines in one process, in interleaved rounds. With it: planning,
-checking, claims with heartbeats, records, costs. Without: the bare calls of train and train_many. No measures on
+checking, leases with heartbeats, records, costs. Without: the bare calls of train and train_many. No measures on
 either side. The cost does not depend on the number of steps, so it is measured with few steps and many runs, and set
 against the CPU time of training --full steps, which is measured from the difference of two lengths.
 """
@@ -21,10 +21,10 @@ import torch
 import unweave as uw
 from unweave.data.micro import Micro
 from unweave.studies.pack import pack
-from unweave.studies.perform import held
 from unweave.studies.plan import plan
 from unweave.studies.run import run_study
 from unweave.studies.study import Study
+from unweave.studies.train_and_measure import loaded
 from unweave.training.fleet.choice import side_by_side
 from unweave.training.loop import train
 from unweave.training.many import train_many
@@ -40,7 +40,7 @@ def studied(n_conv: int, n_dense: int, n_steps: int) -> Study:
 
 def bare(study: Study, root: Path) -> None:
     """The same work without a study."""
-    data = held(Micro())
+    data = loaded(Micro())
     for each in pack(list(plan(study.experiments).values())):
         if side_by_side(each.experiments[0]):
             for experiment in each.experiments:

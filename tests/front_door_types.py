@@ -40,6 +40,7 @@ def worlds_and_runs() -> None:
 def scores(run: uw.Run, codes: np.ndarray, code: Code) -> None:
     assert_type(uw.evaluate(run, metrics="mig"), Evaluation)
     assert_type(uw.measure(codes, codes), Scores)
+    assert_type(uw.Measurer(codes).measure(codes), Scores)
     assert_type(uw.Yardstick(codes).measure(codes), Scores)
     assert_type(uw.Scorer("mig")(object(), codes), float)
     assert_type(uw.variable_types(code.mean, code.variance), list[Literal["active", "mixed", "passive"]])

@@ -50,14 +50,14 @@ def test_a_whole_number_is_a_float_where_one_is_meant():
 @pytest.mark.parametrize(
     ("plain", "message"),
     [
-        ({"pet": "cta"}, "unknown animal 'cta'. Did you mean cat?"),
+        ({"pet": "cta"}, "unknown pet 'cta'. Did you mean cat?"),
         ({"pet": {"name": "cat", "live": 3}}, "unknown option of config.pet 'live'. Did you mean lives?"),
         ({"pet": {"name": "cat", "lives": "many"}}, "config.pet.lives must be int, not 'many'"),
         ({"pet": {"name": "cat", "lives": True}}, "config.pet.lives must be int, not True"),
         ({"colour": "green"}, "config.colour must be one of red, blue, not 'green'"),
         ({"rooms": [1, "two"]}, r"config.rooms\[1\] must be int, not 'two'"),
         ({"pet": 7}, "config.pet must be a name or"),
-        ({"pet": "no.such.module:Thing"}, "cannot import animal"),
+        ({"pet": "no.such.module:Thing"}, "cannot import pet"),
         ({"pet": "collections:OrderedDict"}, "is not a Animal"),
     ],
 )

@@ -12,35 +12,6 @@ from unweave.data import files
 from unweave.data.files import Published
 
 
-def test_interrupted_writing_leaves_nothing_behind(tmp_path: Path) -> None:
-    def write(aside: Path) -> None:
-        aside.write_text("half")
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        files.write_atomically(tmp_path / "deep" / "file.txt", write)
-    assert list((tmp_path / "deep").iterdir()) == []
-
-
-def test_interrupted_writing_keeps_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "file.txt"
-    files.write_text(path, "old")
-    with pytest.raises(ZeroDivisionError):
-        files.write_atomically(path, lambda aside: 1 / 0)
-    assert path.read_text() == "old"
-
-
-def test_digest_is_the_checksum_of_the_bytes(tmp_path: Path) -> None:
-    content = bytes(range(256)) * 20_000
-    (tmp_path / "file").write_bytes(content)
-    seen: list[tuple[str, int, int]] = []
-    assert (
-        files.digest(tmp_path / "file", "md5", lambda *at: seen.append(at))
-        == hashlib.md5(content, usedforsecurity=False).hexdigest()
-    )
-    assert seen[-1] == ("checking file", len(content), len(content))
-
-
 def test_cached_array_is_built_once(tmp_path: Path) -> None:
     built = []
 

@@ -221,21 +221,18 @@ def test_a_run_that_failed_in_a_study_is_shown(run_folder, capsys):
 
 
 def test_a_member_of_a_fleet_is_shown_and_resumed_as_one(tmp_path, monkeypatch, capsys):
-    from unweave.training.fleet_run import train_fleet
-
-    from unweave.training.loop import Interrupted, Manner
+    import unweave as uw
+    from unweave.data.micro import Micro
+    from unweave.training.many import train_many
+    from unweave.training.running import Interrupted, RunOptions
 
     monkeypatch.chdir(tmp_path)
-    import unweave as uw
-
     small = {"network": uw.MLP((8,), (8,)), "latents": 2, "steps": 12, "batch_size": 8, "plan": uw.Plan("cpu", 1)}
-    from unweave.data.micro import Micro
-
     given = [uw.Experiment(Micro(), seed=seed, **small) for seed in range(2)]
-    whole = train_fleet(given, "whole")
+    whole = train_many(given, "whole")
     asked = []
     with pytest.raises(Interrupted):
-        train_fleet(given, "parts", how=Manner(stop=lambda: asked.append(1) or len(asked) > 5))
+        train_many(given, "parts", how=RunOptions(stop=lambda: asked.append(1) or len(asked) > 5))
     member = tmp_path / "parts" / whole[1].name
     assert main(["show", str(member), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["saved_step"] == 5

@@ -57,7 +57,7 @@ def test_examples_run(row: Metric) -> None:
 def test_every_metric_has_a_page_and_a_picture(row: Metric) -> None:
     text = (DOCS / f"{row.name}.md").read_text(encoding="utf-8")
     for heading in ("```", "**Protocol.**", "**Rewards.**", "**Misses.**", "## Known defects", "## Paper"):
-        assert heading in text
+        assert heading in text, f"the docstring of {row.function.__module__} has no {heading}"
     assert PAPERS[row.paper] in text
     assert row.at_chance in text
     place = f"{row.on_cpu} on the CPU, the rest there" if row.on_cpu else "runs where the arrays live"

@@ -23,7 +23,7 @@ from unweave.recipes.bonheme2023.rows import searches_of
 from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
 from unweave.runs.folder import RunFolder
 from unweave.studies.adaptive import Waiting, replay
-from unweave.studies.essence import essence
+from unweave.studies.identity import identity
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.results import Results
 from unweave.studies.store import Store
@@ -274,5 +274,5 @@ def test_runs_are_found_whatever_plan_they_were_trained_with():
     experiment = panels_of.panel_study("x", latent_types.BETA_VAE, (), "smoke").experiments[0].resolve()
     other = replace(experiment, plan=replace(experiment.plan, threads=7))
     assert other.id != experiment.id
-    assert essence(other) == essence(experiment)
-    assert essence(replace(experiment, seed=99)) != essence(experiment)
+    assert identity(other) == identity(experiment)
+    assert identity(replace(experiment, seed=99)) != identity(experiment)

@@ -11,7 +11,7 @@ from unweave.models.likelihoods import Gaussian
 from unweave.models.networks.mlp import MLP
 from unweave.recipes.bonheme2023.searches import Search, outcomes, search_study
 from unweave.studies.adaptive import Waiting, replay
-from unweave.studies.adopt import adopt
+from unweave.studies.measure_only import measure_only
 from unweave.studies.run import run_study
 from unweave.training.experiment import Experiment, Plan
 
@@ -95,7 +95,7 @@ def test_a_search_that_was_trained_elsewhere_is_adopted_whole(tmp_path):
     there = replace(search(), base=replace(BASE, plan=Plan("cpu", 2)))
     trained = run_study(search_study("there", [there]), tmp_path)
     assert len(trained.experiments) > 1
-    found = adopt(search_study("here", [search()]), tmp_path)
+    found = measure_only(search_study("here", [search()]), tmp_path)
     assert [e.id for e in found.experiments] == [e.id for e in trained.experiments]
     assert outcomes([search()], found) == outcomes([there], trained)
     assert outcomes([search()], found)[0] is not None

@@ -11,8 +11,8 @@ import pytest
 from unweave.recipes.locatello2019.settings import METRICS, SWEPT, grid
 from unweave.recipes.reproductions import find_reproduction
 from unweave.recipes.strength import STRENGTHS
-from unweave.studies.results import Results
 from unweave.runs.row import flatten
+from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.training.experiment import experiment_to
 

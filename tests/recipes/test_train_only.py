@@ -14,8 +14,8 @@ from unweave.models.networks.mlp import MLP
 from unweave.models.objectives import BetaVAE, FactorVAE
 from unweave.recipes.train_only import train_only
 from unweave.runs.folder import RunFolder
-from unweave.studies.adopt import adopt, missing
 from unweave.studies.failures import record
+from unweave.studies.measure_only import measure_only, missing
 from unweave.studies.measures.codes import Codes
 from unweave.studies.study import Study
 from unweave.training.checkpoint import from_bytes
@@ -77,11 +77,11 @@ def test_what_was_trained_elsewhere_is_measured_and_found(tmp_path: Path) -> Non
     found = train_only([other, other], tmp_path)
     assert len(set(found.done)) == 3
     assert found.left == ()
-    results = adopt(study, tmp_path)
+    results = measure_only(study, tmp_path)
     assert sorted(results.table["id"].to_list()) == sorted(set(found.done))
     assert results.table["codes.mean.total_correlation"].null_count() == 0
     wanted = replace(study, experiments=(*study.experiments, tiny(7)))
-    partial = adopt(wanted, tmp_path)
+    partial = measure_only(wanted, tmp_path)
     assert partial.table.height == 3
     assert missing(study, results) == 0
     assert missing(wanted, partial) == 1
@@ -107,7 +107,7 @@ def test_compact_weights_are_the_same_to_a_thousandth(tmp_path: Path) -> None:
     assert all(torch.allclose(before[key], after[key].float(), rtol=1e-3, atol=1e-6) for key in before)
     assert {one.dtype for one in after.values()} == {torch.float16}
     assert "float16" in compact.read_json("environment.json")["weights"]
-    measured = adopt(replace(study, measures=(Codes(64),)), tmp_path / "compact")
+    measured = measure_only(replace(study, measures=(Codes(64),)), tmp_path / "compact")
     assert measured.table["codes.mean.total_correlation"].null_count() == 0
 
 

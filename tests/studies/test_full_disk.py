@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 from test_local import mixed, results
-from unweave.studies.examine import examine
 
 from unweave.runs.folder import RunFolder
-from unweave.studies.claims import Holder, Witness
-from unweave.studies.execute import Executor
+from unweave.studies.executors.executor import Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.executors.local import Local
 from unweave.studies.executors.on_ray import OnRay
+from unweave.studies.leases import Holder, Holders
+from unweave.studies.repair import damaged_files
 from unweave.studies.run import run_study
 from unweave.studies.store import Store
 from unweave.training.loop import Manner
@@ -80,7 +80,7 @@ def assert_nothing_is_torn(root: Path) -> None:
     assert not list(root.rglob("fail*"))
     assert not list(root.glob(".unweave/claims/*"))
     assert not list(root.glob(".unweave/holders/*"))
-    assert {path.name: problems for path in root.glob("*-*") if (problems := examine(RunFolder(path)))} == {}
+    assert {path.name: problems for path in root.glob("*-*") if (problems := damaged_files(RunFolder(path)))} == {}
 
 
 @pytest.mark.timeout(600)
@@ -102,7 +102,7 @@ def test_a_study_on_ray_stops_and_goes_on(tmp_path: Path, disk: Disk) -> None:
     disk.grow(160 << 10)
     assert not through(disk.path / "store", OnRay(1))
     # a task that worked beside the one that found the disk full is killed: its claim stays, and nobody holds it
-    assert not Witness(disk.path / "store" / ".unweave").running()
+    assert not Holders(disk.path / "store" / ".unweave").running()
     assert not list((disk.path / "store").rglob("fail*"))
     disk.grow(8 << 20)
     assert through(disk.path / "store", OnRay(1))

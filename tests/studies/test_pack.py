@@ -11,8 +11,8 @@ import unweave as uw
 from unweave.data import WORLDS
 from unweave.studies.measures import Polarised
 from unweave.studies.pack import Pack, measuring, pack, pack_from, pack_to
-from unweave.studies.perform import perform
 from unweave.studies.plan import Poisoned, plan
+from unweave.studies.train_and_measure import train_and_measure
 from unweave.training.run import Run
 
 
@@ -53,8 +53,8 @@ def test_a_pack_travels_as_text() -> None:
 @pytest.mark.parametrize("network", [DENSE, CONV])
 def test_results_do_not_depend_on_the_pack(tmp_path: Path, network: object) -> None:
     given = [tiny(seed, network=network).resolve() for seed in range(3)]
-    perform(Pack(tuple(given), (Polarised(32),)), tmp_path / "together")
-    perform(Pack((given[1],), (Polarised(32),)), tmp_path / "alone")
+    train_and_measure(Pack(tuple(given), (Polarised(32),)), tmp_path / "together")
+    train_and_measure(Pack((given[1],), (Polarised(32),)), tmp_path / "alone")
     alone, together = (Run(tmp_path / place / given[1].id).files for place in ("alone", "together"))
     for name in ("model.safetensors", "history.parquet", Polarised(32).file):
         assert alone.read(name) == together.read(name)

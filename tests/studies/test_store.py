@@ -12,8 +12,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from unweave.runs.folder import RunFolder
-from unweave.studies.claims import Holder
 from unweave.studies.index import FILE, frame
+from unweave.studies.leases import Holder
 from unweave.studies.store import Store
 
 
@@ -100,7 +100,7 @@ def test_scores_failures_and_costs_are_columns(tmp_path: Path) -> None:
 def test_a_run_that_someone_holds_is_running(tmp_path: Path) -> None:
     store, run_id = Store(tmp_path), fake_run(tmp_path, 0, done=False)
     with Holder(store.home) as holder:
-        holder.claim(run_id)
+        holder.take(run_id)
         assert store.table()["state"].to_list() == ["running"]
         assert store.running()[run_id]["pid"] == os.getpid()
         pytest.importorskip("duckdb")

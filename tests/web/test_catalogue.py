@@ -11,8 +11,9 @@ import pytest
 
 from unweave.runs.folder import RunFolder
 from unweave.studies.store import Store
+from unweave.web import catalogue as catalogue_module
 from unweave.web.catalogue import Catalogue, Changes, read_row
-from unweave.web.columns import pack, packed
+from unweave.web.columns import to_json, to_table
 from unweave.web.store import ReadOnlyStore
 
 
@@ -92,7 +93,7 @@ def test_damaged_folders_are_rows_too(store: Path) -> None:
 
 def test_the_watching_thread_sees_new_runs_and_ends(store: Path) -> None:
     catalogue = Catalogue(ReadOnlyStore(store))
-    catalogue.start(packed)
+    catalogue.start(to_json)
     try:
         _until(lambda: catalogue.complete)
         shutil.copytree(store / "one", store / "three")
@@ -101,6 +102,78 @@ def test_the_watching_thread_sees_new_runs_and_ends(store: Path) -> None:
         catalogue.stop()
     assert catalogue._thread is not None
     assert not catalogue._thread.is_alive()
+
+
+BAD = {
+    "deep": {"config.json": "[" * 100_000},
+    "deeper": {"config.json": '{"a":' * 3000 + "1" + "}" * 3000},
+    "half": {"config.json": '{"seed": "\\ud800", "\\udfff": 1}'},
+    "huge": {"config.json": '{"seed": ' + "9" * 5000 + "}"},
+    "scored": {"config.json": "{}", "scores.json": '{"mean": {"scores": [1]}}'},
+}
+LISTED = {"square": "checkpoints/step-².safetensors", "long": f"checkpoints/step-{'9' * 5000}.safetensors"}
+
+
+def test_bad_folders_are_rows_with_a_reason_and_later_runs_appear(store: Path) -> None:
+    for name, content in BAD.items():
+        for file, text in content.items():
+            RunFolder(store / name).write(file, text)
+    for name, line in (LISTED | {"leads out": "measures/../../one/scores.json"}).items():
+        (store / name).mkdir()
+        (store / name / "config.json").write_text("{}")
+        (store / name / "SHA256SUMS").write_text(f"{'0' * 64}  {line}\n")
+    catalogue = Catalogue(ReadOnlyStore(store))
+    catalogue.start(to_json)
+    try:
+        _until(lambda: catalogue.complete)
+        shutil.copytree(store / "one", store / "later")
+        _until(lambda: "later" in catalogue.rows())
+        rows = catalogue.rows()
+    finally:
+        catalogue.stop()
+    for name in (*BAD, "long", "leads out"):
+        assert rows[name]["state"] == "damaged", name
+        assert rows[name]["failure"]
+    assert (rows["square"]["state"], rows["square"]["step"]) == ("unfinished", None)
+    assert json.loads(to_json(catalogue.since(0)))["n_rows"] == len(rows)
+
+
+def test_one_folder_that_cannot_be_looked_at_at_all_is_a_row(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = catalogue_module.read_row
+    monkeypatch.setattr(
+        catalogue_module, "read_row", lambda path, *rest: 1 / (path.name != "two") and real(path, *rest)
+    )
+    catalogue = Catalogue(ReadOnlyStore(store))
+    catalogue.refresh()
+    assert catalogue.rows()["two"] == {"id": "two", "state": "damaged", "failure": "division by zero"}
+    assert catalogue.rows()["one"]["state"] == "done"
+    version = catalogue.version
+    catalogue.refresh()
+    assert catalogue.version == version
+
+
+def test_the_table_checks_what_it_reads(store: Path) -> None:
+    (store / "one" / "scores.json").write_text('{"mean": {"scores": {"mig": {"value": 1.0}}}}')
+    row = read_row(store / "one")
+    assert row is not None
+    assert row["state"] == "damaged"
+    assert "scores.json is damaged" in row["failure"]
+    assert "scores.mean.mig" not in row
+
+
+def test_a_member_is_as_far_as_its_fleet(store: Path) -> None:
+    home = RunFolder(store / "fleet-0123456789ab")
+    home.write_json("fleet.json", ["unfinished"])
+    catalogue = Catalogue(ReadOnlyStore(store))
+    catalogue.refresh()
+    assert catalogue.rows()["unfinished"]["step"] is None
+    RunFolder(store / "unfinished").write_json("member.json", {"fleet": home.path.name, "place": 0})
+    home.write("checkpoints/step-000000030.safetensors", b"state")
+    with home.locked():
+        catalogue.refresh()
+        row = catalogue.rows()["unfinished"]
+        assert (row["state"], row["step"]) == ("running", 30)
+    assert "fleet-0123456789ab" not in catalogue.rows()
 
 
 def _until(true, seconds: float = 20.0) -> None:
@@ -115,14 +188,14 @@ def test_columns_hold_what_rows_held() -> None:
         "a": {"id": "a", "state": "done", "x": 1, "same": 3, "word": "p", "flag": True},
         "b": {"id": "b", "state": "failed", "x": None, "same": 3, "word": None, "flag": False},
     }
-    table = pack(Changes(7, True, rows, [], 2, True))
+    table = to_table(Changes(7, True, rows, [], 2, True))
     assert table.shared == {"same": 3}
     found = {column.name: column for column in table.columns}
     assert found["x"].values == [1, None]
     assert (found["word"].words, found["word"].values) == (["p"], [0, -1])
     assert [found["flag"].words[place] for place in found["flag"].values] == ["yes", "no"]
     assert table.columns[0].name == "id"
-    part = pack(Changes(8, False, rows, ["c"], 2, True))
+    part = to_table(Changes(8, False, rows, ["c"], 2, True))
     assert part.shared == {}
     assert part.gone == ["c"]
 
@@ -141,7 +214,7 @@ def test_twenty_thousand_runs_travel_light() -> None:
         for n in range(20_000)
     }
     began = time.process_time()
-    content = packed(Changes(1, True, rows, [], len(rows), True))
+    content = to_json(Changes(1, True, rows, [], len(rows), True))
     assert time.process_time() - began < 5.0  # typically 0.5; checked shapes and a shared machine make it slower
     assert len(content) < 6 * 2**20
     assert len(json.loads(content)["columns"]) == 4 + 12

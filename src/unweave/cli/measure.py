@@ -12,7 +12,7 @@ from unweave.cli.options import command, parse
 from unweave.evaluation.measure import Measurer
 from unweave.evaluation.score_differences import Difference, differences_to_plain, score_differences
 from unweave.evaluation.scores import Scores
-from unweave.evaluation.tables import Table, read_tables
+from unweave.evaluation.tables import CodeTable, read_tables
 from unweave.files import write_atomically
 
 EXAMPLES = """files:
@@ -53,7 +53,7 @@ def run(argv: Sequence[str]) -> None:
     (_report_two if len(tables) == 2 else _report_one)(tables, scores, given.json)
 
 
-def _measure(tables: list[Table], settings: dict[str, Any], quiet: bool) -> list[Scores]:
+def _measure(tables: list[CodeTable], settings: dict[str, Any], quiet: bool) -> list[Scores]:
     found = []
     for table in tables:
         with watching(f"measuring {table.name}", quiet) as watch:
@@ -62,7 +62,7 @@ def _measure(tables: list[Table], settings: dict[str, Any], quiet: bool) -> list
     return found
 
 
-def _report_one(tables: list[Table], scores: list[Scores], as_json: bool) -> None:
+def _report_one(tables: list[CodeTable], scores: list[Scores], as_json: bool) -> None:
     table, found = tables[0], scores[0]
     if as_json:
         names = {"latent_names": list(table.latent_names), "factor_names": list(table.factor_names)}
@@ -91,7 +91,7 @@ def _note(scores: Scores) -> str:
     return f"intervals: {seeds} random halves of the rows, Student's t"
 
 
-def _report_two(tables: list[Table], scores: list[Scores], as_json: bool) -> None:
+def _report_two(tables: list[CodeTable], scores: list[Scores], as_json: bool) -> None:
     paired = _same_samples(*tables)
     differences = score_differences(scores[0], scores[1], paired=paired)
     if as_json:
@@ -116,7 +116,7 @@ def _difference_row(name: str, one: Difference) -> tuple[Any, ...]:
     return name, one.first, one.second, one.value, shown, {"first": "1", "second": "2", None: "–"}[one.better]
 
 
-def _same_samples(first: Table, second: Table) -> bool:
+def _same_samples(first: CodeTable, second: CodeTable) -> bool:
     if first.factors is None or second.factors is None:
         return first.factors is second.factors and first.codes.shape[-2] == second.codes.shape[-2]
     return first.factors.shape == second.factors.shape and bool(np.all(first.factors == second.factors))
@@ -131,13 +131,13 @@ def _split(text: str | None) -> tuple[int, int] | None:
     return int(parts[0]), int(parts[1])
 
 
-def _size(table: Table, scores: Scores) -> str:
+def _size(table: CodeTable, scores: Scores) -> str:
     fleet = f"{scores.n_models} models of " if scores.n_models else ""
     factors = f", {len(table.factor_names)} factors" if table.factors is not None else ", no factors"
     return f"{fleet}{scores.n_samples:,} samples, {len(table.latent_names)} latents{factors}"
 
 
-def _pictures(table: Table, scores: Scores, folder: Path, factor_bins: int | None) -> None:
+def _pictures(table: CodeTable, scores: Scores, folder: Path, factor_bins: int | None) -> None:
     if scores.n_models is not None:
         raise ValueError("--pictures draws one representation, not a fleet; save one model's codes by themselves")
     made = save_pictures(

@@ -73,7 +73,7 @@ def add_component(
             help=f"{names}, or module:Class (default {default})",
         )
     if name:
-        cls = find(kind.__name__.lower(), name.replace("-", "_") if ":" not in name else name, table)
+        cls = find(place, name.replace("-", "_") if ":" not in name else name, table)
         _add_plain(group, cls, f"{place}.")
 
 
@@ -100,7 +100,7 @@ def collect(values: Mapping[str, Any], cls: type, tables: Tables, base: Mapping[
             plain[head] = read(kinds[head], values[place], place)
         else:
             plain[head] = _opened(plain.get(head), cls, head)
-            plain[head][tail] = read(_inner(kinds[head], plain[head], tables, tail), values[place], place)
+            plain[head][tail] = read(_inner(head, kinds[head], plain[head], tables, tail), values[place], place)
     return plain
 
 
@@ -214,7 +214,7 @@ def _takes_one(place: str, cls: type, tables: Tables, plain: Mapping[str, Any]) 
     head, _, tail = place.partition(".")
     kind = hints(cls)[head]
     if tail:
-        kind = _inner(kind, _opened(plain.get(head), cls, head), tables, tail)
+        kind = _inner(head, kind, _opened(plain.get(head), cls, head), tables, tail)
     options = typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
     return int in options or float in options
 
@@ -232,8 +232,8 @@ def _opened(plain: Any, cls: type, head: str) -> dict[str, Any]:
     return dict(to_plain(default))
 
 
-def _inner(kind: Any, plain: Mapping[str, Any], tables: Tables, tail: str) -> Any:
-    cls = find(kind.__name__.lower(), plain["name"], tables[kind]) if kind in tables else kind
+def _inner(head: str, kind: Any, plain: Mapping[str, Any], tables: Tables, tail: str) -> Any:
+    cls = find(head, plain["name"], tables[kind]) if kind in tables else kind
     if tail not in hints(cls):
         raise unknown(f"option of {plain.get('name', cls.__name__)}", tail, hints(cls))
     return hints(cls)[tail]

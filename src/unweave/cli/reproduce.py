@@ -65,11 +65,11 @@ def _reproduce(given: dict[str, Any], command: str) -> int:
 def _taken(study: "Study", given: dict[str, Any]) -> "Results":
     from unweave.cli.study import make_executor
     from unweave.cli.train import stopping
-    from unweave.studies.adopt import adopt, missing
+    from unweave.studies.measure_only import measure_only, missing
     from unweave.training.running import RunOptions
 
     with stopping() as stop:
-        results = adopt(study, given["store"], execute=make_executor(given), how=RunOptions((), 30.0, stop))
+        results = measure_only(study, given["store"], execute=make_executor(given), how=RunOptions((), 30.0, stop))
     if absent := missing(study, results):
         raise ValueError(
             f"{given['store']} has {len(results.experiments)} finished runs of {study.name} and lacks {absent};"

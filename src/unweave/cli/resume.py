@@ -1,15 +1,16 @@
 """unweave resume: go on with an interrupted run."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from unweave.cli.console import print_json, say
 from unweave.cli.options import command, parse
-from unweave.cli.train import add_running_options, train_all, train_watched
+from unweave.cli.train import add_running_options, load_watched, running
 from unweave.runs.fleets import home_of, members_of
 from unweave.runs.folder import WEIGHTS, DamagedFile, RunFolder
 from unweave.runs.state import state_of
+from unweave.training.loop import resume
+from unweave.training.memory import keep_freed_memory
 from unweave.training.run import Run
 
 
@@ -22,10 +23,9 @@ def run(argv: Sequence[str]) -> int:
     found = Run(given["run"])
     _check_weights(found.files)
     home = None if found.files.trained else home_of(found.files)
-    if home is None:
-        train_watched(found.experiment, given | {"folder": given["run"]})
-    else:
-        _resume_fleet(home, given)
+    if home is not None and not given["json"]:
+        say(f"{found.path} is one of {len(members_of(home))} models that are trained together: all go on")
+    _go_on(found, given)
     state = state_of(found.files)
     if given["json"]:
         print_json({"folder": str(found.path), "state": state.column})
@@ -34,17 +34,17 @@ def run(argv: Sequence[str]) -> int:
     return 0 if state.word == "done" else 1
 
 
+def _go_on(found: Run, given: dict[str, Any]) -> None:
+    keep_freed_memory()
+    experiment = found.experiment
+    data = None if found.files.trained else load_watched(experiment, given["quiet"])
+    with running(f"{experiment.objective.name} on {experiment.world.name}", given) as how:
+        resume(found.path, data=data, how=how)
+
+
 def _check_weights(folder: RunFolder) -> None:
     try:
         if folder.has(WEIGHTS):
             folder.read(WEIGHTS)
     except DamagedFile as error:
         raise DamagedFile(f"{error}. Put a good copy there, or delete the file to train the run again.") from error
-
-
-def _resume_fleet(home: RunFolder, given: dict[str, Any]) -> list[Path]:
-    members = members_of(home)
-    if not given["json"]:
-        say(f"{given['run']} is one of {len(members)} models that are trained together: all go on")
-    experiments = [Run(path).experiment for path in members]
-    return train_all(experiments, given | {"folder": str(home.path.parent)}, members)

@@ -27,7 +27,7 @@ ACTIONS = {
     "report": "write the study's page",
     "export": "every run with its config, measures and scores in one parquet or CSV file",
     "sql": "ask the table of runs in SQL",
-    "gc": "clear away what kills have left: dead claims, torn files, orphaned fleets",
+    "gc": "clear away what kills have left: dead leases, torn files, orphaned fleets",
 }
 
 EXAMPLES = """examples:

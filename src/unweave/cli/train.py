@@ -93,21 +93,19 @@ def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
     keep_freed_memory()
     resolved = experiment.resolve()
     folder = Path(given.get("folder") or Path("runs") / resolved.id)
-    data = None if RunFolder(folder).has("model.safetensors") else _loaded(resolved, given["quiet"])
+    data = None if RunFolder(folder).has("model.safetensors") else load_watched(resolved, given["quiet"])
     with running(f"{resolved.objective.name} on {resolved.world.name}", given) as how:
         return train_experiment(resolved, folder, data=data, how=how)
 
 
-def train_all(
-    experiments: list[Experiment], given: dict[str, Any], folders: Sequence[Path] | None = None
-) -> list[Path]:
+def train_all(experiments: list[Experiment], given: dict[str, Any]) -> list[Path]:
     """Train many models together, in one fleet on a GPU and side by side on a CPU."""
     from unweave.training.many import train_many
 
     resolved = experiments[0].resolve()
-    data = _loaded(resolved, given["quiet"])
+    data = load_watched(resolved, given["quiet"])
     with running(f"{len(experiments)} models on {resolved.world.name}", given) as how:
-        return train_many(experiments, given["folder"] or "runs", data=data, how=how, folders=folders)
+        return train_many(experiments, given["folder"] or "runs", data=data, how=how)
 
 
 @contextlib.contextmanager
@@ -119,7 +117,7 @@ def running(title: str, given: dict[str, Any]) -> Iterator[RunOptions]:
         yield RunOptions(watchers, given["save_every"], stack.enter_context(stopping()), trackers)
 
 
-def _loaded(experiment: Experiment, quiet: bool) -> Data:
+def load_watched(experiment: Experiment, quiet: bool) -> Data:
     """The data, with a bar where it has to be rendered or converted first."""
     if quiet:
         return experiment.world.load()

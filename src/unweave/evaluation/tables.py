@@ -27,7 +27,7 @@ KINDS = (".npz", ".npy", ".csv", ".parquet")
 
 
 @dataclass(frozen=True)
-class Table:
+class CodeTable:
     """Codes (sample × latent, or model × sample × latent), the factors of the same samples, and the columns' names."""
 
     name: str
@@ -38,9 +38,9 @@ class Table:
     factor_names: tuple[str, ...] = ()
 
 
-def read_tables(paths: Sequence[str | Path]) -> list[Table]:
+def read_tables(paths: Sequence[str | Path]) -> list[CodeTable]:
     """One table from every npz, csv or parquet file, and from every two npy files: codes first, then factors."""
-    tables: list[Table] = []
+    tables: list[CodeTable] = []
     waiting: Path | None = None
     for path in map(Path, paths):
         if path.suffix.lower() != ".npy":
@@ -48,7 +48,7 @@ def read_tables(paths: Sequence[str | Path]) -> list[Table]:
         elif waiting is None:
             waiting = path
         else:
-            table = Table(waiting.stem, _load(waiting), _load(path))
+            table = CodeTable(waiting.stem, _load(waiting), _load(path))
             tables.append(_checked(table))
             waiting = None
     if waiting is not None:
@@ -56,7 +56,7 @@ def read_tables(paths: Sequence[str | Path]) -> list[Table]:
     return tables
 
 
-def _read_one(path: Path) -> Table:
+def _read_one(path: Path) -> CodeTable:
     kind = path.suffix.lower()
     if kind not in KINDS:
         raise ValueError(f"{path} ends in {kind or 'nothing'}; known kinds of file are {', '.join(KINDS)}")
@@ -81,14 +81,14 @@ def _load(path: Path) -> Any:
         ) from error
 
 
-def _read_npz(path: Path) -> Table:
+def _read_npz(path: Path) -> CodeTable:
     with _load(path) as arrays:
         found = {part: _array(arrays, names, path) for part, names in ARRAYS.items()}
         names = {part: _names(arrays, part) for part in ("latent_names", "factor_names")}
         if found["codes"] is None:
             held = ", ".join(arrays.files) or "nothing"
             raise ValueError(f"{path} has no array `codes` (sample × latent); it holds {held}")
-    return Table(path.stem, found["codes"], found["factors"], found["variance"], **names)
+    return CodeTable(path.stem, found["codes"], found["factors"], found["variance"], **names)
 
 
 def _array(arrays: Any, names: tuple[str, ...], path: Path) -> Any:
@@ -105,7 +105,7 @@ def _names(arrays: Any, part: str) -> tuple[str, ...]:
     return tuple(map(str, arrays[part])) if part in arrays.files else ()
 
 
-def _read_columns(path: Path, kind: str) -> Table:
+def _read_columns(path: Path, kind: str) -> CodeTable:
     import polars as pl
 
     try:
@@ -121,7 +121,7 @@ def _read_columns(path: Path, kind: str) -> Table:
     shown = {part: tuple(_suffix(COLUMNS[part], name) for name in chosen[part]) for part in ("codes", "factors")}
     codes = parts["codes"]
     assert codes is not None
-    return Table(path.stem, codes, parts["factors"], parts["variance"], shown["codes"], shown["factors"])
+    return CodeTable(path.stem, codes, parts["factors"], parts["variance"], shown["codes"], shown["factors"])
 
 
 def _suffix(pattern: re.Pattern[str], name: str) -> str:
@@ -150,7 +150,7 @@ def _column(series: Any, part: str, path: Path) -> np.ndarray:
     return column
 
 
-def _checked(table: Table) -> Table:
+def _checked(table: CodeTable) -> CodeTable:
     if isinstance(table.codes, np.lib.npyio.NpzFile) or isinstance(table.factors, np.lib.npyio.NpzFile):
         raise ValueError(f"{table.name} is an npz archive under another name; call it .npz")
     n_latents = table.codes.shape[-1] if table.codes.ndim > 1 else 1

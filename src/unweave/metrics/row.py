@@ -1,6 +1,8 @@
 """The row that states what a metric needs, what its numbers mean, and where it comes from.
 
-It stands in the metric's own file, under the name ``ROW``; the table and the pages in ``docs/metrics`` are made of it.
+It stands in the metric's own file, under the name ``ROW``. `make docs` makes its page in ``docs/metrics`` of the row
+and the docstring of the file, which is Markdown: a line that names the metric, the formula between fences, then
+**Protocol.**, **Rewards.**, **Misses.**, and "## Known defects, and what is done about them".
 """
 
 import inspect

@@ -36,11 +36,11 @@ from unweave.recipes.dimension_study import (
     settled,
 )
 from unweave.runs.folder import RunFolder
-from unweave.studies.execute import Executor
+from unweave.studies.executors.executor import Executor
 from unweave.studies.measures.fondue import TYPES
 from unweave.studies.one_by_one import OneByOne
-from unweave.studies.perform import held
 from unweave.studies.store import Store
+from unweave.studies.train_and_measure import loaded
 from unweave.training.experiment import Experiment
 from unweave.training.progress import progress
 from unweave.training.running import RunOptions, StepReport, Watcher
@@ -116,7 +116,7 @@ def dimension(
     way: dict[str, Any] = {"execute": execute, "how": how, "tell": tell}
     draw = run_search(replace(search, method="elbow"), store.root, **way)
     before = _trained(store, base)
-    data, name = held(base.world), search_name(base, search)
+    data, name = loaded(base.world), search_name(base, search)
     first = steps_of(search, base, data)
     if search.method == "elbow":
         curves = elbow_curves(base, search, first, draw)

@@ -1,6 +1,6 @@
 """Train the models of studies and nothing else: for a GPU machine that has PyTorch but neither tables nor trees.
 
-The run folders are measured afterwards, wherever they are carried to (:func:`unweave.studies.adopt.adopt`).
+The run folders are measured afterwards, wherever they are carried to (:mod:`unweave.studies.measure_only`).
 """
 
 import sys
@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from unweave.runs.folder import RunFolder
-from unweave.studies.execute import Executor
+from unweave.studies.executors.executor import Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.plan import plan
 from unweave.studies.run import run_study

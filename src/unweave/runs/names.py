@@ -1,9 +1,13 @@
 """Names of files inside a folder: plain relative paths, read and written without following a link out of it."""
 
 import contextlib
+import errno
 import os
 import stat
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+
+NO_LINKS, NO_WAIT = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
+"""Where the system knows them: a link is not opened, a pipe is not waited for."""
 
 
 def check_name(name: str) -> str:
@@ -18,30 +22,39 @@ def check_name(name: str) -> str:
 
 def refuse_links(folder: Path, name: str) -> Path:
     """Where a file of a folder lies, or would lie; ValueError where a link is on the way."""
-    place = folder
+    place = str(folder)
     for part in check_name(name).split("/"):
-        place = place / part
+        place = f"{place}/{part}"
         with contextlib.suppress(FileNotFoundError):
             if stat.S_ISLNK(os.lstat(place).st_mode):
-                raise ValueError(f"{place} is a link, and links in a run folder are not followed; copy the file there")
-    return place
+                raise _link(place)
+    return folder / name
 
 
 def read_plain(folder: Path, name: str, *, follow_links: bool = False, most: int | None = None) -> bytes:
     """The content of a regular file inside a folder; OSError where there is none, ValueError where a link is met."""
     handle = _open(folder, check_name(name), follow_links)
-    with os.fdopen(handle, "rb") as file:
+    with os.fdopen(handle, "rb", buffering=0) as file:
         known = os.fstat(handle)
         if not stat.S_ISREG(known.st_mode):
             raise ValueError(f"{folder / name} is no regular file")
         if most is not None and known.st_size > most:
             raise ValueError(f"{folder / name} has {known.st_size:,} bytes, more than the {most:,} that are read")
-        return file.read()
+        return file.readall()
 
 
 def _open(folder: Path, name: str, follow_links: bool) -> int:
-    # without O_NONBLOCK a pipe would be waited for
-    if not follow_links:
-        refuse_links(folder, name)
-        return os.open(folder / PurePosixPath(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    return os.open(folder / PurePosixPath(name), os.O_RDONLY | os.O_NONBLOCK)
+    flags = os.O_RDONLY | NO_WAIT | (0 if follow_links else NO_LINKS)
+    parents = name.rpartition("/")[0]
+    if parents and not follow_links:
+        refuse_links(folder, parents)
+    try:
+        return os.open(f"{folder}/{name}", flags)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _link(f"{folder}/{name}") from error
+        raise
+
+
+def _link(place: str) -> ValueError:
+    return ValueError(f"{place} is a link, and links in a run folder are not followed; copy the file there")

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from unweave.runs.failures import FAILURE, reason_of
-from unweave.studies.essence import asked_essence, essence
 from unweave.studies.failures import file_of
+from unweave.studies.identity import identity, identity_of_asked
 from unweave.studies.measures.measure import Measure
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -69,11 +69,11 @@ def replay(question: Question[Answer], known: Known) -> Answer | Waiting:
 
 def known_from(results: Results) -> Known:
     """Everything that was measured of the runs of a study, whatever machine trained them; read once."""
-    runs = {essence(experiment): experiment.id for experiment in results.experiments}
+    runs = {identity(experiment): experiment.id for experiment in results.experiments}
     read: dict[tuple[str, str], Mapping[str, Any] | None] = {}
 
     def known(experiment: Experiment, measure: Measure) -> Mapping[str, Any] | None:
-        run_id = runs.get(asked_essence(experiment))
+        run_id = runs.get(identity_of_asked(experiment))
         if run_id is None:
             return None
         if (run_id, measure.file) not in read:
@@ -86,7 +86,7 @@ def known_from(results: Results) -> Known:
 
 def why_waiting(waiting: Waiting, results: Results) -> str:
     """Why a question that should have been answered was not: what its model, or the measure of it, failed with."""
-    run_id = next((e.id for e in results.experiments if essence(e) == asked_essence(waiting.experiment)), None)
+    run_id = next((e.id for e in results.experiments if identity(e) == identity_of_asked(waiting.experiment)), None)
     if run_id is None:
         return "it has not been trained"
     folder = results.store.folder(run_id)
@@ -103,4 +103,4 @@ def _next(questions: Sequence[Question[Any]], results: Results) -> tuple[Experim
 def _asked(questions: Sequence[Question[Any]], known: Known) -> tuple[Experiment, ...]:
     found = (replay(question, known) for question in questions)
     asked = [one.experiment for one in found if isinstance(one, Waiting)]
-    return tuple({asked_essence(experiment): experiment for experiment in asked}.values())
+    return tuple({identity_of_asked(experiment): experiment for experiment in asked}.values())

@@ -14,7 +14,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 def record(folder: RunFolder, experiment: Experiment, error: BaseException) -> None:
     """Keep why a run failed, and the traceback. A failure that training itself has written stays as it is."""
-    _claim(folder, experiment)
+    _write_config(folder, experiment)
     folder.write(LOG, "".join(traceback.format_exception(error)))
     if not folder.has(FAILURE):
         folder.write_json(FAILURE, {"kind": _kind(error), "reason": _reason(error)})
@@ -27,7 +27,7 @@ def record_of_measure(folder: RunFolder, measure: Measure, error: BaseException)
 
 def record_crash(folder: RunFolder, experiment: Experiment, missing: list[Measure], died: str, log: str) -> None:
     """Keep that the worker's process died, again and again, while it trained this run or took its measures."""
-    _claim(folder, experiment)
+    _write_config(folder, experiment)
     reason = {"kind": "crash", "reason": f"the process that worked on it {died}; the end of its log is in {LOG}"}
     folder.write(LOG, log or "the process left no words\n")
     if not folder.has("model.safetensors"):
@@ -61,7 +61,7 @@ def how_it_died(status: int) -> str:
     return f"was killed by {name}" + (", perhaps for want of memory" if -status == signal.SIGKILL else "")
 
 
-def _claim(folder: RunFolder, experiment: Experiment) -> None:
+def _write_config(folder: RunFolder, experiment: Experiment) -> None:
     """A run that failed before it began is still a run, with a config."""
     if not folder.has("config.json"):
         folder.write_json("config.json", experiment_to(experiment))

@@ -4,6 +4,7 @@ A run is read again when its list of checksums has changed. The file is written 
 of processes may write it: each leaves a whole one, and what it lacks is read again by the next.
 """
 
+import errno
 import hashlib
 import io
 import json
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 FILE, SEAL, VERSION = "index.parquet", "index.sha256", 2
 """The table, and the file that says which version wrote it and what its checksum is."""
 
+READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 TEXTS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
@@ -103,9 +105,9 @@ def _write(home: Path, table: "pl.DataFrame") -> None:
     try:
         write_atomically(home / FILE, lambda aside: aside.write_bytes(content.getvalue()))
         write_text(home / SEAL, _seal(content.getvalue()))
-    except PermissionError:
-        return  # a store that may only be read is read without an index
     except OSError as error:
+        if error.errno in READ_ONLY:
+            return  # a store that may only be read is read without an index
         if not is_full(error):
             raise
         (home / FILE).unlink(missing_ok=True)  # so is one on a full disk; better none than an old one

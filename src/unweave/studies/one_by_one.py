@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from unweave.studies.claims import Holder
-from unweave.studies.execute import Ended, Executor
+from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.failures import is_full, record
+from unweave.studies.leases import Holder
 from unweave.studies.pack import Pack
-from unweave.studies.perform import held, perform, settled
 from unweave.studies.store import Store
+from unweave.studies.train_and_measure import loaded, settled, train_and_measure
 from unweave.training.experiment import Experiment
 from unweave.training.loop import train
 from unweave.training.running import Interrupted, RunOptions
@@ -26,7 +26,7 @@ class OneByOne(Executor):
                     raise Interrupted("stopped; the same command goes on")
                 if pack.trains:
                     _train_alone(experiment, Store(root).prepare(), how)
-                perform(replace(pack, experiments=(experiment,)), root, how)
+                train_and_measure(replace(pack, experiments=(experiment,)), root, how)
             ended(pack)
 
 
@@ -34,10 +34,10 @@ def _train_alone(experiment: Experiment, store: Store, how: RunOptions) -> None:
     """A run that another process holds is left to it: whoever measures waits for its end."""
     folder = store.folder(experiment.id)
     with Holder(store.home) as holder:
-        if settled(folder, Pack((experiment,))) or not holder.claim(experiment.id):
+        if settled(folder, Pack((experiment,))) or not holder.take(experiment.id):
             return
         try:
-            train(experiment, folder.path, data=held(experiment.world), how=how)
+            train(experiment, folder.path, data=loaded(experiment.world), how=how)
         except (Interrupted, BlockingIOError):
             raise
         except Exception as error:

@@ -13,7 +13,7 @@ from typing import Any
 
 from unweave.config import unknown
 from unweave.files import write_text
-from unweave.studies.claims import born
+from unweave.studies.leases import born
 
 
 @dataclass(frozen=True)

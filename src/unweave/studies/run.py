@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from unweave.runs.fleets import fleets_in, members_of
-from unweave.studies.execute import Executor
+from unweave.studies.executors.executor import Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.pack import Pack, measuring, pack
-from unweave.studies.perform import settled
 from unweave.studies.plan import plan
 from unweave.studies.record import Progress, record_of, write_record
 from unweave.studies.repair import CheckedFolders, repair
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import Study
+from unweave.studies.train_and_measure import settled
 from unweave.training.experiment import Experiment, usable_cores
 from unweave.training.loop import Manner
 

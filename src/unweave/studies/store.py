@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from unweave.files import write_text
 from unweave.runs.folder import RunFolder
-from unweave.studies.claims import Witness
 from unweave.studies.index import FILE, refresh
+from unweave.studies.leases import Holders
 from unweave.training.run import Run
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Store:
 
     def running(self) -> dict[str, dict[str, Any]]:
         """Runs that someone works on now, with the host and the process."""
-        return Witness(self.home).running()
+        return Holders(self.home).running()
 
     def sql(self, query: str) -> "pl.DataFrame":
         """Ask the table ``runs`` in SQL: ``select "objective.beta", count(*) from runs group by all``."""

@@ -1,4 +1,4 @@
-"""Clear away what kills have left: dead claims, torn files, checkpoints of finished runs, orphaned fleets, old logs."""
+"""Clear away what kills have left: dead leases, torn files, checkpoints of finished runs, orphaned fleets, old logs."""
 
 import contextlib
 import shutil
@@ -9,7 +9,7 @@ from unweave.runs.fleets import fleets_in, members_of
 from unweave.runs.folder import RunFolder
 from unweave.runs.lock import holders, long_lock
 from unweave.runs.state import state_of
-from unweave.studies.claims import Witness
+from unweave.studies.leases import Holders
 from unweave.studies.store import Store
 
 
@@ -23,9 +23,9 @@ class Swept:
 
 def sweep(store: Store, *, dry_run: bool = False) -> Swept:
     """Remove what no run needs any more. Runs that someone works on are left alone, and so is every result."""
-    witness = Witness(store.home)
-    running = witness.running()
-    dead = witness.sweep(dry_run=True)
+    holders_of_runs = Holders(store.home)
+    running = holders_of_runs.running()
+    dead = holders_of_runs.sweep(dry_run=True)
     torn = list(store.home.glob("**/.*.part")) if not running else []
     logs = sorted((store.home / "logs").glob("*")) if not running else []
     found = [*dead, *torn, *logs, *_orphans(store, running)]

@@ -37,11 +37,11 @@ def main() -> None:
 def _perform(text: str, root: str, save_every: float, stop: threading.Event) -> dict[str, Any]:
     from unweave.studies.failures import is_full
     from unweave.studies.pack import pack_from
-    from unweave.studies.perform import perform
+    from unweave.studies.train_and_measure import train_and_measure
     from unweave.training.loop import Interrupted, Manner
 
     try:
-        perform(pack_from(text), root, Manner((), save_every, stop.is_set))
+        train_and_measure(pack_from(text), root, Manner((), save_every, stop.is_set))
     except Interrupted:
         return {"state": "stopped"}
     except OSError as error:

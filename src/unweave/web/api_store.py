@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 import unweave
 from unweave.web.catalogue import Catalogue
-from unweave.web.columns import packed
+from unweave.web.columns import to_json
 from unweave.web.histories import sparkline
 from unweave.web.schema import Problem, SearchAnswer, Sparklines, StoreAnswer, StudyAnswer, Table
 from unweave.web.searches import search_answer, search_names
@@ -37,7 +37,7 @@ def store_routes(store: ReadOnlyStore, catalogue: Catalogue) -> APIRouter:
     @api.get("/runs", response_model=Table, responses={422: {"model": Problem}})
     def get_runs(since: Annotated[int, Query(ge=0, le=2**53)] = 0) -> Response:
         """The table of runs, or what changed in it since a version."""
-        return Response(catalogue.content(since, packed), media_type="application/json")
+        return Response(catalogue.content(since, to_json), media_type="application/json")
 
     @api.get("/sparklines", responses={422: {"model": Problem}})
     def get_sparklines(ids: Annotated[list[str], Query(max_length=MOST_SPARKLINES)]) -> Sparklines:

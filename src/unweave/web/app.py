@@ -14,7 +14,7 @@ from unweave.runs.folder import DamagedFile
 from unweave.web.api_run import run_routes
 from unweave.web.api_store import store_routes
 from unweave.web.catalogue import Catalogue
-from unweave.web.columns import packed
+from unweave.web.columns import to_json
 from unweave.web.decoding import Decoding
 from unweave.web.guard import Door, Guard
 from unweave.web.open_runs import NotReady, OpenRuns
@@ -29,7 +29,7 @@ def create_app(store: Path | str, door: Door = Door()) -> FastAPI:
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        catalogue.start(packed)
+        catalogue.start(to_json)
         yield
         catalogue.stop()
         decoding.end()

@@ -17,7 +17,7 @@ from unweave.runs.lock import holders, is_locked
 from unweave.runs.row import row_of
 from unweave.runs.state import state_of
 from unweave.runs.sums import SUMS
-from unweave.studies.claims import Witness
+from unweave.studies.leases import Holders
 from unweave.web.preload import preloaded_rows
 from unweave.web.store import ReadOnlyStore
 
@@ -77,7 +77,7 @@ class Catalogue:
     _gone: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _looking: threading.Lock = field(default_factory=threading.Lock)
-    _packing: threading.Lock = field(default_factory=threading.Lock)
+    _encoding: threading.Lock = field(default_factory=threading.Lock)
     _stopped: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
     _content: tuple[int, bytes] | None = None
@@ -86,11 +86,11 @@ class Catalogue:
     def __post_init__(self) -> None:
         self._first = self.version
         # one that never loses patience never tidies up: looking at a store leaves it as it is
-        self._witness = Witness(self.store.root / ".unweave", patience=math.inf)
+        self._holders = Holders(self.store.root / ".unweave", patience=math.inf)
 
-    def start(self, pack: Callable[[Changes], bytes] | None = None) -> None:
-        """Look at the store again and again, in a thread of its own; ``pack`` readies the table for visitors."""
-        self._pack = pack
+    def start(self, encode: Callable[[Changes], bytes] | None = None) -> None:
+        """Look at the store again and again, in a thread of its own; ``encode`` readies the table for visitors."""
+        self._encode = encode
         self._stopped.clear()
         self._thread = threading.Thread(target=self._watch, daemon=True, name="catalogue")
         self._thread.start()
@@ -105,7 +105,7 @@ class Catalogue:
         """Look at the store once."""
         with self._looking:
             names = self.store.names()
-            activity = Activity(holders(), homes_in(self.store.root), frozenset(self._witness.running()))
+            activity = Activity(holders(), homes_in(self.store.root), frozenset(self._holders.running()))
             self.n_found = len(names)
             if not self.complete:
                 self._known = preloaded_rows(self.store)
@@ -124,14 +124,14 @@ class Catalogue:
             gone = [] if whole else sorted(name for name, at in self._gone.items() if at > version)
             return Changes(self.version, whole, rows, gone, max(self.n_found, len(self._entries)), self.complete)
 
-    def content(self, version: int, pack: Callable[[Changes], bytes]) -> bytes:
-        """The changes since a version, packed; the whole table is packed once for everyone who asks for it."""
+    def content(self, version: int, encode: Callable[[Changes], bytes]) -> bytes:
+        """The changes since a version, encoded; the whole table is encoded once for everyone who asks for it."""
         changes = self.since(version)
         if not changes.whole:
-            return pack(changes)
-        with self._packing:
+            return encode(changes)
+        with self._encoding:
             if self._content is None or self._content[0] != changes.version:
-                self._content = (changes.version, pack(changes))
+                self._content = (changes.version, encode(changes))
             return self._content[1]
 
     def rows(self) -> dict[str, Row]:
@@ -144,8 +144,8 @@ class Catalogue:
             began = time.thread_time()
             try:
                 self.refresh()
-                if self._pack is not None:
-                    self.content(0, self._pack)
+                if self._encode is not None:
+                    self.content(0, self._encode)
             except Exception as error:  # a store that is being moved, say, is looked at again
                 if told != (told := repr(error)):
                     print(f"the table of runs could not be brought up to date: {told}", file=sys.stderr, flush=True)

@@ -11,7 +11,7 @@ from unweave.web.schema import Column, Table
 FIRST = ("id", "state", "world.name", "objective.name", "objective.beta", "latents", "seed", "steps")
 
 
-def pack(changes: Changes) -> Table:
+def to_table(changes: Changes) -> Table:
     """The changed rows, column by column. Columns in which all rows of a whole table agree become ``shared``."""
     rows = list(changes.rows.values())
     names = _ordered({name for row in rows for name in row})
@@ -35,9 +35,9 @@ def pack(changes: Changes) -> Table:
     )
 
 
-def packed(changes: Changes) -> bytes:
+def to_json(changes: Changes) -> bytes:
     """The same as JSON."""
-    return pydantic_core.to_json(pack(changes))
+    return pydantic_core.to_json(to_table(changes))
 
 
 def _column(name: str, values: list[Any]) -> Column:

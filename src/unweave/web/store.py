@@ -35,7 +35,7 @@ class ReadOnlyStore:
         path = self._child(self.root, run_id)
         if not is_run(path):
             raise NotHere(f"there is no run {_shown(run_id)} in this store; it may have been moved or deleted")
-        refuse_links(path)
+        _refuse_any_link(path)
         return path
 
     def own_file(self, *names: str) -> bytes | None:
@@ -75,7 +75,7 @@ def is_run(path: Path) -> bool:
         return False
 
 
-def refuse_links(path: Path) -> None:
+def _refuse_any_link(path: Path) -> None:
     """A run is made of plain files and folders: a link could lead anywhere."""
     for folder, folders, files in os.walk(path):
         for name in (*folders, *files):

@@ -16,7 +16,7 @@ from unweave.recipes.bonheme2023.results import Measured, measured, notes
 from unweave.recipes.bonheme2023.rows import EXTENTS, NO_INFORMATION, Row, base_of, searches_of, shown
 from unweave.recipes.bonheme2023.searches import outcomes, search_study
 from unweave.recipes.extent import Extent, check_size
-from unweave.studies.essence import asked_essence, essence
+from unweave.studies.identity import identity, identity_of_asked
 from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -85,7 +85,7 @@ def study_of(name: str, panels: Sequence[Panel], size: str) -> Study:
     study = search_study(f"{name}-{size}", searches)
     curves = tuple(experiment for panel in chosen for experiment in panel.curve(size))
     # a search may begin with a model of the curve: asked once, so that none is counted as missing
-    asked = {asked_essence(experiment): experiment for experiment in study.experiments + curves}
+    asked = {identity_of_asked(experiment): experiment for experiment in study.experiments + curves}
     return replace(study, experiments=tuple(asked.values()), measures=(*study.measures, point_measure(size)))
 
 
@@ -136,9 +136,9 @@ def _answers(row: Row, results: Results, size: str) -> dict[int, int]:
 
 
 def _points(panel: Panel, results: Results, size: str) -> list[Measured]:
-    asked = {asked_essence(experiment) for experiment in panel.curve(size)}
+    asked = {identity_of_asked(experiment) for experiment in panel.curve(size)}
     found = measured(results, point_measure(size))
-    return [row for row in found if row.found and essence(row.experiment) in asked]
+    return [row for row in found if row.found and identity(row.experiment) in asked]
 
 
 def _curves(points: Sequence[Measured]) -> dict[str, dict[float, list[float]]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from unweave.papers import SHORT
 from unweave.recipes.strength import strength_of
-from unweave.studies.essence import asked_essence, essence
+from unweave.studies.identity import identity, identity_of_asked
 from unweave.studies.measures.measure import Measure
 from unweave.studies.results import Results
 from unweave.training.experiment import Experiment
@@ -76,10 +76,10 @@ def finished(results: Results, experiments: Sequence[Experiment]) -> list[Run]:
     """The runs of these experiments that are done, on the device that is here, in the given order."""
     import torch
 
-    known = {essence(one): one for one in results.experiments}
+    known = {identity(one): one for one in results.experiments}
     runs = []
     for experiment in experiments:
-        found = known.get(asked_essence(experiment))
+        found = known.get(identity_of_asked(experiment))
         if found is not None and results.store.folder(found.id).has("model.safetensors"):
             device = "cuda" if torch.cuda.is_available() else "cpu"
             runs.append(Run(results.store.folder(found.id).path, device))

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from unweave.studies.execute import Ended, Executor
+from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.pack import Pack
-from unweave.studies.perform import perform
+from unweave.studies.train_and_measure import train_and_measure
 from unweave.training.loop import Interrupted, Manner
 
 
@@ -18,5 +18,5 @@ class Here(Executor):
         for pack in packs:
             if how.stop():
                 raise Interrupted("stopped; the same command goes on")
-            perform(pack, root, how)
+            train_and_measure(pack, root, how)
             ended(pack)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import torch
 
-from unweave.studies.execute import Ended, Executor
+from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.failures import how_it_died
 from unweave.studies.pack import Pack, pack_to
-from unweave.studies.perform import give_up
+from unweave.studies.train_and_measure import give_up
 from unweave.training.experiment import usable_cores
 from unweave.training.loop import Interrupted, Manner
 

@@ -1,6 +1,6 @@
 """Ray: packs as tasks of a cluster, or of a new one on this machine. Only the store's folder must be shared.
 
-A task that dies with its worker or its node is started again by Ray; what it had claimed becomes free when its holder
+A task that dies with its worker or its node is started again by Ray; what it had taken becomes free when its holder
 is seen to be dead. Workers may die over a run a few times until it counts as failed, nodes any number of times: they
 are taken away by no fault of it. When a head node dies, the cluster does: the same call goes on from the store.
 """
@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unweave.studies.execute import Ended, Executor
+from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.pack import Pack, pack_from, pack_to
-from unweave.studies.perform import give_up, perform
+from unweave.studies.train_and_measure import give_up, train_and_measure
 from unweave.training.loop import Interrupted, Manner
 
 RETRIES = 3
@@ -96,7 +96,7 @@ def _task(text: str, root: str, save_every: float, stop_file: str) -> str | int:
     if modules not in sys.path:
         sys.path.insert(0, modules)
     try:
-        perform(pack_from(text), root, Manner((), save_every, _asking(Path(stop_file))))
+        train_and_measure(pack_from(text), root, Manner((), save_every, _asking(Path(stop_file))))
     except Interrupted:
         return "stopped"
     except OSError as error:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unweave.studies.execute import Ended, Executor
+from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.pack import Pack, pack_from, pack_to
-from unweave.studies.perform import give_up, perform, settled
 from unweave.studies.store import Store
+from unweave.studies.train_and_measure import give_up, settled, train_and_measure
 from unweave.training.loop import Interrupted, Manner
 
 LOOK_EVERY = 2.0
@@ -117,7 +117,7 @@ class Task:
 
     def _perform(self, text: str) -> None:
         try:
-            perform(pack_from(text), self.root, Manner((), self.save_every, self.stop.is_set))
+            train_and_measure(pack_from(text), self.root, Manner((), self.save_every, self.stop.is_set))
         except BaseException as error:
             self.said.append(error)
 

@@ -1,4 +1,4 @@
-"""Executors bring packs to workers: in this process, in others, on a cluster. What a worker does is ``perform``."""
+"""Executors bring packs to workers: in this process, in others, on a cluster. Workers train and measure them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from unweave.runs.folder import RunFolder
-from unweave.studies.essence import asked_essence, essence
-from unweave.studies.execute import Executor
+from unweave.studies.executors.executor import Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.failures import FAILURE
+from unweave.studies.identity import identity, identity_of_asked
 from unweave.studies.pack import measuring
 from unweave.studies.results import Results
 from unweave.studies.store import Store
@@ -16,7 +16,7 @@ from unweave.training.experiment import Experiment, experiment_from
 from unweave.training.loop import Manner
 
 
-def adopt(study: Study, root: Path | str, *, execute: Executor = Here(), how: Manner = Manner()) -> Results:
+def measure_only(study: Study, root: Path | str, *, execute: Executor = Here(), how: Manner = Manner()) -> Results:
     """Measure the runs of a store that are a study's, whatever their plan, and train nothing.
 
     A plan (device, threads, precision) changes the last bits of a run and its id, not what it is an example of.
@@ -41,18 +41,18 @@ def adopt(study: Study, root: Path | str, *, execute: Executor = Here(), how: Ma
 def missing(study: Study, results: Results) -> int:
     """How many experiments of a study, its search included, neither are in these results nor have failed."""
     failed = _experiments(results.store, lambda folder: folder.has(FAILURE))
-    settled = failed.keys() | {essence(experiment) for experiment in results.experiments}
+    settled = failed.keys() | {identity(experiment) for experiment in results.experiments}
     follow_up = study.follow_up(results) if study.follow_up and results.experiments else ()
-    return len({asked_essence(e) for e in (*study.experiments, *follow_up)} - settled)
+    return len({identity_of_asked(e) for e in (*study.experiments, *follow_up)} - settled)
 
 
 def _known(experiments: Sequence[Experiment], known: Mapping[str, Experiment]) -> dict[str, Experiment]:
     """Those of the experiments that there are runs of, by what they are."""
-    asked = (asked_essence(experiment) for experiment in experiments)
+    asked = (identity_of_asked(experiment) for experiment in experiments)
     return {name: known[name] for name in asked if name in known}
 
 
 def _experiments(store: Store, kept: Callable[[RunFolder], bool]) -> dict[str, Experiment]:
     """The experiments of a store's runs by what they are, of runs that are to be kept."""
     folders = [folder for folder in map(store.folder, store.ids()) if kept(folder)]
-    return {essence(e): e for e in (experiment_from(folder.read_json("config.json")) for folder in folders)}
+    return {identity(e): e for e in (experiment_from(folder.read_json("config.json")) for folder in folders)}

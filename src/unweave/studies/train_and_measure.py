@@ -11,8 +11,8 @@ import torch
 from unweave.config import fingerprint
 from unweave.data.world import Data, World
 from unweave.runs.folder import RunFolder
-from unweave.studies.claims import Holder
 from unweave.studies.failures import file_of, is_full, record, record_crash, record_of_measure
+from unweave.studies.leases import Holder
 from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack
 from unweave.studies.store import Store
@@ -24,10 +24,10 @@ from unweave.training.many import train_many
 WAIT = 0.5
 """Seconds until a run that another process holds is asked for again."""
 
-_HELD: dict[str, Data] = {}
+_LOADED: dict[str, Data] = {}
 
 
-def perform(pack: Pack, root: Path | str, how: Manner = Manner()) -> None:
+def train_and_measure(pack: Pack, root: Path | str, how: Manner = Manner()) -> None:
     """Train and measure everything in a pack that is not there yet; what others hold is waited for.
 
     A run or a measure that fails leaves its reason in the run's folder, and the rest goes on. Only what is no fault of
@@ -38,7 +38,7 @@ def perform(pack: Pack, root: Path | str, how: Manner = Manner()) -> None:
     with Holder(store.home) as holder:
         how = replace(how, stop=lambda asked=how.stop: asked() or holder.lost)  # type: ignore[misc]
         while waiting := [e for e in waiting if not settled(store.folder(e.id), pack)]:
-            mine = [experiment for experiment in waiting if holder.claim(experiment.id)]
+            mine = [experiment for experiment in waiting if holder.take(experiment.id)]
             try:
                 if mine:
                     _perform(replace(pack, experiments=tuple(mine)), store, how)
@@ -63,7 +63,7 @@ def settled(folder: RunFolder, pack: Pack) -> bool:
     return not missing_measures(folder, pack.measures)
 
 
-def take(measures: Sequence[Measure], run_id: str, store: Store) -> None:
+def take_measures(measures: Sequence[Measure], run_id: str, store: Store) -> None:
     """Take the measures of a finished run that it does not have yet; one that fails is noted, and the others taken."""
     folder = store.folder(run_id)
     if not folder.has("model.safetensors"):
@@ -73,7 +73,7 @@ def take(measures: Sequence[Measure], run_id: str, store: Store) -> None:
         try:
             if run is None:
                 run = store.run(run_id)
-                run.data = held(run.experiment.world)
+                run.data = loaded(run.experiment.world)
             with folder.locked():
                 folder.write_json(measure.file, dict(measure(run)))
         except Exception as error:
@@ -82,14 +82,14 @@ def take(measures: Sequence[Measure], run_id: str, store: Store) -> None:
             record_of_measure(folder, measure, error)
 
 
-def held(world: World) -> Data:
+def loaded(world: World) -> Data:
     """The data of a world, loaded once a process."""
     key = fingerprint(world)
-    if key not in _HELD:
-        if len(_HELD) >= 2:
-            _HELD.pop(next(iter(_HELD)))
-        _HELD[key] = world.load()
-    return _HELD[key]
+    if key not in _LOADED:
+        if len(_LOADED) >= 2:
+            _LOADED.pop(next(iter(_LOADED)))
+        _LOADED[key] = world.load()
+    return _LOADED[key]
 
 
 def give_up(pack: Pack, root: Path, died: str, log: str) -> bool:
@@ -109,7 +109,7 @@ def _perform(pack: Pack, store: Store, how: Manner) -> None:
         for experiment in pack.experiments:
             if how.stop():
                 raise Interrupted("stopped; the same command goes on")
-            take(pack.measures, experiment.id, store)
+            take_measures(pack.measures, experiment.id, store)
 
 
 def _train(experiments: Sequence[Experiment], store: Store, how: Manner) -> None:
@@ -119,7 +119,7 @@ def _train(experiments: Sequence[Experiment], store: Store, how: Manner) -> None
         return
     begin = time.monotonic()
     try:
-        _sail(todo, store, how)
+        _train_together(todo, store, how)
     except Interrupted:
         raise
     except Exception as error:
@@ -138,10 +138,10 @@ def _train(experiments: Sequence[Experiment], store: Store, how: Manner) -> None
             folder.write_json("cost.json", {"seconds": round(seconds, 3), "device": device, "models": len(todo)})
 
 
-def _sail(experiments: Sequence[Experiment], store: Store, how: Manner) -> None:
+def _train_together(experiments: Sequence[Experiment], store: Store, how: Manner) -> None:
     """The engine is a function of the experiment alone, never of its company: so are the bits."""
     first = experiments[0]
-    data = held(first.world)
+    data = loaded(first.world)
     if side_by_side(first):
         for experiment in experiments:
             train(experiment, store.folder(experiment.id).path, data=data, how=how)

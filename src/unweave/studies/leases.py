@@ -1,9 +1,9 @@
-"""Who works on which run: claims that outlive kills, on one machine and on shared file systems.
+"""Who works on which run: leases that outlive kills, on one machine and on shared file systems.
 
-A holder is a process with a file that beats. A claim is a link from a run to its holder, made exclusively. A holder
+A holder is a process with a file that beats. A lease is a link from a run to its holder, made exclusively. A holder
 is dead when its process is gone (on this machine), or when its file has not beaten for a minute of *our* monotonic
-clock (elsewhere): no wall clock is ever compared, so one that jumps does no harm. A dead holder's claim ``run~4`` is
-succeeded by ``run~5``, which only one can make.
+clock (elsewhere): no wall clock is ever compared, so one that jumps does no harm. A dead holder's lease ``run~4`` is
+succeeded by ``run~5``, which only one can make. On disk leases lie in ``claims/``, as in version 0.1.0.
 """
 
 import contextlib
@@ -25,14 +25,14 @@ class Holder:
     """This process, as one that holds runs of a store while it works on them."""
 
     def __init__(self, home: Path, patience: float = PATIENCE) -> None:
-        self.claims, self.token = home / "claims", secrets.token_hex(8)
+        self.leases, self.token = home / "claims", secrets.token_hex(8)
         self.file = home / "holders" / self.token
-        self.witness, self.held = Witness(home, patience), set[str]()
+        self.others, self.held = Holders(home, patience), set[str]()
         self.lost, self._ended = False, threading.Event()
         self._beating = threading.Thread(target=self._beat_on, daemon=True)
 
     def __enter__(self) -> "Holder":
-        self.claims.mkdir(parents=True, exist_ok=True)
+        self.leases.mkdir(parents=True, exist_ok=True)
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self._beat(0)
         self._beating.start()
@@ -45,34 +45,34 @@ class Holder:
             self.release(run_id)
         self.file.unlink(missing_ok=True)
 
-    def claim(self, run_id: str) -> bool:
+    def take(self, run_id: str) -> bool:
         """Take a run, unless one that lives holds it."""
-        found = _claims(self.claims, run_id)
+        found = _leases(self.leases, run_id)
         if any(token == self.token for _, token in found):
             return True
-        if any(self.witness.alive(token) for _, token in found):
+        if any(self.others.alive(token) for _, token in found):
             return False
         number = max((n for n, _ in found), default=-1) + 1
-        mine = self.claims / f"{run_id}~{number}"
+        mine = self.leases / f"{run_id}~{number}"
         try:
             os.symlink(self.token, mine)
         except FileExistsError:
             return False
-        # whoever came between has left a claim that was not there, or removed one that was
-        if set(_claims(self.claims, run_id)) != {*found, (number, self.token)}:
+        # whoever came between has left a lease that was not there, or removed one that was
+        if set(_leases(self.leases, run_id)) != {*found, (number, self.token)}:
             mine.unlink(missing_ok=True)
             return False
         for before, _ in found:
-            (self.claims / f"{run_id}~{before}").unlink(missing_ok=True)
+            (self.leases / f"{run_id}~{before}").unlink(missing_ok=True)
         self.held.add(run_id)
         return True
 
     def release(self, run_id: str) -> None:
         """Let a run go."""
         self.held.discard(run_id)
-        for number, token in _claims(self.claims, run_id):
+        for number, token in _leases(self.leases, run_id):
             if token == self.token:
-                (self.claims / f"{run_id}~{number}").unlink(missing_ok=True)
+                (self.leases / f"{run_id}~{number}").unlink(missing_ok=True)
 
     def _beat_on(self) -> None:
         beat = 0
@@ -95,7 +95,7 @@ class Holder:
             raise
 
 
-class Witness:
+class Holders:
     """Tells living holders from dead ones, the better the longer it looks."""
 
     def __init__(self, home: Path, patience: float = PATIENCE) -> None:
@@ -131,7 +131,7 @@ class Witness:
         return found
 
     def sweep(self, dry_run: bool = False) -> list[Path]:
-        """Files of dead holders and their claims; removed, unless dry."""
+        """Files of dead holders and their leases; removed, unless dry."""
         dead = [path for path in _entries(self.home / "holders") if not self.alive(path.name.lstrip("."))]
         dead += [path for path in _entries(self.home / "claims") if not self.alive(_target(path))]
         for path in () if dry_run else dead:
@@ -175,7 +175,7 @@ def _place() -> str:
     return "/".join(parts)
 
 
-def _claims(folder: Path, run_id: str) -> list[tuple[int, str]]:
+def _leases(folder: Path, run_id: str) -> list[tuple[int, str]]:
     found = []
     for path in _entries(folder):
         name, _, number = path.name.rpartition("~")

@@ -12,18 +12,18 @@ from tiny_studies import CONV, Raises, tiny, tiny_study
 
 import unweave as uw
 from unweave import files
-from unweave.studies import perform as performing
-from unweave.studies.claims import Holder
+from unweave.studies import train_and_measure as working
 from unweave.studies.failures import clear
+from unweave.studies.leases import Holder
 from unweave.studies.measures import Polarised
 from unweave.studies.pack import Pack
-from unweave.studies.perform import perform
 from unweave.studies.record import read_record
 from unweave.studies.run import run_study
 from unweave.studies.status import status_of
 from unweave.studies.store import Store
 from unweave.studies.study import Study
 from unweave.studies.sweep import sweep
+from unweave.studies.train_and_measure import train_and_measure
 from unweave.training.loop import Interrupted, Manner
 
 
@@ -38,14 +38,14 @@ def test_a_run_that_diverges_fails_alone(tmp_path: Path) -> None:
 def test_an_exception_is_kept_with_its_traceback_and_can_be_retried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study, sail = tiny_study(3), performing._sail
+    study, before = tiny_study(3), working._train_together
 
     def poisoned(experiments: list[uw.Experiment], *rest: object) -> None:
         if any(experiment.seed == 1 for experiment in experiments):
             raise RuntimeError("the second one is bad\nin two lines")
-        sail(experiments, *rest)
+        before(experiments, *rest)
 
-    monkeypatch.setattr(performing, "_sail", poisoned)
+    monkeypatch.setattr(working, "_train_together", poisoned)
     found = run_study(study, tmp_path)
     assert found.table["seed"].to_list() == [0, 2]
     store = Store(tmp_path)
@@ -55,7 +55,7 @@ def test_an_exception_is_kept_with_its_traceback_and_can_be_retried(
     assert "poisoned" in folder.read("log.txt").decode()
     status = status_of(store, read_record(store.home))
     assert (status.done, status.failed, status.waiting, status.total) == (2, 1, 0, 3)
-    monkeypatch.setattr(performing, "_sail", sail)
+    monkeypatch.setattr(working, "_train_together", before)
     assert run_study(study, tmp_path).table.height == 2  # a failure stays until it is retried
     assert clear(folder)
     assert run_study(study, tmp_path).table["seed"].to_list() == [0, 1, 2]
@@ -65,7 +65,7 @@ def test_out_of_memory_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def full(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(performing, "_sail", full)
+    monkeypatch.setattr(working, "_train_together", full)
     found = run_study(tiny_study(1), tmp_path)
     assert Store(tmp_path).folder(found.experiments[0].id).read_json("failure.json")["kind"] == "memory"
 
@@ -87,7 +87,7 @@ def test_what_was_measured_is_not_measured_again(tmp_path: Path, monkeypatch: py
     study = tiny_study(2)
     run_study(study, tmp_path)
     marks = {path: path.stat().st_mtime_ns for path in tmp_path.glob("micro-*/**/*") if path.is_file()}
-    monkeypatch.setattr(performing, "_sail", None)
+    monkeypatch.setattr(working, "_train_together", None)
     monkeypatch.setattr(Polarised, "__call__", None)
     run_study(study, tmp_path)
     assert marks == {path: path.stat().st_mtime_ns for path in marks}
@@ -180,10 +180,10 @@ def test_a_run_held_by_another_is_waited_for(tmp_path: Path, monkeypatch: pytest
         if len(waits) == 3:
             other.__exit__()
 
-    monkeypatch.setattr(performing.time, "sleep", wait)
+    monkeypatch.setattr(working.time, "sleep", wait)
     other.__enter__()
-    other.claim(experiment.id)
-    perform(Pack((experiment,)), tmp_path)
+    other.take(experiment.id)
+    train_and_measure(Pack((experiment,)), tmp_path)
     assert len(waits) == 3
     assert Store(tmp_path).folder(experiment.id).has("model.safetensors")
 
@@ -197,8 +197,8 @@ def test_a_folder_that_another_command_writes_is_waited_for(tmp_path: Path, monk
             waits.append(seconds)
             stack.close()
 
-        monkeypatch.setattr(performing.time, "sleep", wait)
-        perform(Pack((experiment,)), tmp_path)
+        monkeypatch.setattr(working.time, "sleep", wait)
+        train_and_measure(Pack((experiment,)), tmp_path)
     assert waits
     assert Store(tmp_path).folder(experiment.id).has("model.safetensors")
 

@@ -8,13 +8,13 @@ from unweave.training.experiment import Experiment, Plan, experiment_from, exper
 
 
 @lru_cache(maxsize=100_000)
-def essence(experiment: Experiment) -> str:
+def identity(experiment: Experiment) -> str:
     """A resolved experiment without its plan: device and threads change bits, not what a run is an example of."""
     # through JSON and back, as resolve does: BetaVAE(6) and BetaVAE(6.0) are one
     return fingerprint(experiment_from(experiment_to(replace(experiment, plan=Plan()))))
 
 
 @lru_cache(maxsize=100_000)
-def asked_essence(experiment: Experiment) -> str:
+def identity_of_asked(experiment: Experiment) -> str:
     """The same of an experiment that is not resolved."""
-    return essence(replace(experiment, world=experiment.world.resolve()))
+    return identity(replace(experiment, world=experiment.world.resolve()))

@@ -9,27 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from unweave.studies import claims
-from unweave.studies.claims import Holder, Witness
+from unweave.studies import leases
+from unweave.studies.leases import Holder, Holders
 
 
 def test_a_run_has_one_holder_at_a_time(tmp_path: Path) -> None:
     with Holder(tmp_path) as one, Holder(tmp_path) as other:
-        assert one.claim("a")
-        assert one.claim("a")
-        assert not other.claim("a")
-        assert other.claim("b")
-        assert set(Witness(tmp_path).running()) == {"a", "b"}
+        assert one.take("a")
+        assert one.take("a")
+        assert not other.take("a")
+        assert other.take("b")
+        assert set(Holders(tmp_path).running()) == {"a", "b"}
         one.release("a")
-        assert other.claim("a")
-    assert Witness(tmp_path).running() == {}
+        assert other.take("a")
+    assert Holders(tmp_path).running() == {}
     assert not list((tmp_path / "claims").iterdir())
     assert not list((tmp_path / "holders").iterdir())
 
 
 def die_holding(home: Path) -> None:
     holder = Holder(home).__enter__()
-    holder.claim("a")
+    holder.take("a")
     os._exit(9)
 
 
@@ -38,9 +38,9 @@ def test_a_killed_holder_is_succeeded_at_once(tmp_path: Path) -> None:
     process.start()
     process.join()
     assert list((tmp_path / "claims").iterdir())
-    assert Witness(tmp_path).running() == {}
+    assert Holders(tmp_path).running() == {}
     with Holder(tmp_path) as holder:
-        assert holder.claim("a")
+        assert holder.take("a")
         assert [path.name for path in (tmp_path / "claims").iterdir()] == ["a~1"]
 
 
@@ -55,27 +55,27 @@ def test_a_holder_elsewhere_is_dead_when_its_file_stops_beating(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [100.0]
-    monkeypatch.setattr(claims.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(leases.time, "monotonic", lambda: clock[0])
     (tmp_path / "claims").mkdir()
     (tmp_path / "claims" / "a~0").symlink_to("token")
     elsewhere(tmp_path, 0)
     with Holder(tmp_path, patience=60.0) as holder:
         for beat in range(1, 4):
-            assert not holder.claim("a")
+            assert not holder.take("a")
             clock[0] += 59
             elsewhere(tmp_path, beat)  # it lives
-        assert not holder.claim("a")
+        assert not holder.take("a")
         clock[0] += 59
-        assert not holder.claim("a")
+        assert not holder.take("a")
         # a wall clock that jumps by a year changes the time of the file, and nothing else
         os.utime(tmp_path / "holders" / "token", (1, 1))
-        assert not holder.claim("a")
+        assert not holder.take("a")
         clock[0] += 2
-        assert holder.claim("a")
+        assert holder.take("a")
 
 
 def test_a_holder_that_was_taken_for_dead_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "BEAT", 0.02)
+    monkeypatch.setattr(leases, "BEAT", 0.02)
     with Holder(tmp_path) as holder:
         assert not holder.lost
         holder.file.unlink()
@@ -95,7 +95,7 @@ def test_of_many_who_succeed_a_dead_holder_one_wins(tmp_path: Path) -> None:
     def race(place: int) -> None:
         with Holder(tmp_path) as holder:
             barrier.wait()
-            winners[place] = [f"r{n}" for n in range(20) if holder.claim(f"r{n}")]
+            winners[place] = [f"r{n}" for n in range(20) if holder.take(f"r{n}")]
             barrier.wait()
 
     threads = [threading.Thread(target=race, args=(place,)) for place in range(6)]
@@ -111,9 +111,9 @@ def test_of_many_who_succeed_a_dead_holder_one_wins(tmp_path: Path) -> None:
 
 def test_sweeping_removes_the_dead_only(tmp_path: Path) -> None:
     with Holder(tmp_path) as holder:
-        holder.claim("a")
+        holder.take("a")
         (tmp_path / "claims" / "b~0").symlink_to("gone")
-        assert [path.name for path in Witness(tmp_path).sweep(dry_run=True)] == ["b~0"]
+        assert [path.name for path in Holders(tmp_path).sweep(dry_run=True)] == ["b~0"]
         assert (tmp_path / "claims" / "b~0").is_symlink()
-        Witness(tmp_path).sweep()
+        Holders(tmp_path).sweep()
         assert [path.name for path in (tmp_path / "claims").iterdir()] == ["a~0"]
