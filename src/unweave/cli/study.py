@@ -105,6 +105,8 @@ def _work(action: str, argv: Sequence[str]) -> int:
     else:
         record = read_record(store.home, given["study"] or "")
         given |= {key: given.get(key) if given.get(key) is not None else record.options.get(key) for key in KEPT}
+        if "search" in record.options:
+            raise ValueError(f"{record.name} is a dimension search; the unweave dimension it was begun with goes on")
         if not given["recipe"]:
             raise ValueError(f"{record.name} was run from Python, so it goes on from there: call run_study again")
         if action == "retry":
