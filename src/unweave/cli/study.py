@@ -17,7 +17,7 @@ from unweave.studies.failures import clear
 from unweave.studies.record import Record, read_record
 from unweave.studies.store import Store
 from unweave.studies.study import SIZES, Study
-from unweave.training.loop import Manner
+from unweave.training.running import RunOptions
 
 ACTIONS = {
     "run": "train and measure everything a recipe asks for; the same command again goes on",
@@ -79,7 +79,7 @@ def execute_study(study: Study, given: Mapping[str, Any], store: Path | str) -> 
     execute = make_executor(given)
     with contextlib.ExitStack() as stack:
         tell = stack.enter_context(_shown(study.name, bool(given.get("quiet"))))
-        how = Manner((), given.get("save_every") or 30.0, stack.enter_context(stopping()))
+        how = RunOptions((), given.get("save_every") or 30.0, stack.enter_context(stopping()))
         return run_study(study, store, execute=execute, how=how, tell=tell, options=options)
 
 

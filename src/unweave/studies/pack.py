@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from unweave.config import find, from_plain, to_plain
-from unweave.models import VAE
+from unweave.models import Autoencoder
 from unweave.studies.measures.measure import Measure
 from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
 from unweave.training.fleet.choice import side_by_side
@@ -113,5 +113,5 @@ def _size(group: Sequence[Experiment], workers: int) -> int:
 
 def _n_parameters(experiment: Experiment) -> int:
     with torch.device("meta"):
-        model = VAE(experiment.architecture(experiment.world.card().shape), experiment.init, experiment.seed)
+        model = Autoencoder(experiment.architecture(experiment.world.card().shape), experiment.init, experiment.seed)
     return sum(parameter.numel() for parameter in model.parameters())

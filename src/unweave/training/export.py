@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from unweave.config import Tables, from_plain, to_plain
-from unweave.models import LIKELIHOODS, NETWORKS, POSTERIORS, VAE, Architecture, Likelihood, Network, Posterior
+from unweave.models import LIKELIHOODS, NETWORKS, POSTERIORS, Architecture, Autoencoder, Likelihood, Network, Posterior
 from unweave.runs.folder import RunFolder
 from unweave.training.checkpoint import from_bytes, to_bytes
 from unweave.training.experiment import experiment_to
@@ -40,7 +40,7 @@ def export(run: Run, target: Path | str) -> Path:
     return folder.path
 
 
-def from_pretrained(source: Path | str) -> VAE:
+def from_pretrained(source: Path | str) -> Autoencoder:
     """A model from an exported folder, or from the Hugging Face hub by its name ``owner/model``.
 
     >>> import unweave as uw
@@ -58,7 +58,7 @@ def from_pretrained(source: Path | str) -> VAE:
             f"{folder.path / 'config.json'} is not a model of this version of unweave"
             f" (library {config.get('library_name')!r}, format {config.get('format')!r}, known up to {FORMAT})"
         )
-    model = VAE(from_plain(Architecture, config["architecture"], TABLES, "architecture"))
+    model = Autoencoder(from_plain(Architecture, config["architecture"], TABLES, "architecture"))
     model.load_state_dict(from_bytes(_content(folder, "model.safetensors"))[0])
     return model.to(memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 

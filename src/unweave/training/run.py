@@ -7,7 +7,7 @@ import torch
 
 from unweave import rng
 from unweave.data.world import Data
-from unweave.models import VAE
+from unweave.models import Autoencoder
 from unweave.models.posteriors import Code
 from unweave.runs.folder import RunFolder
 from unweave.runs.state import state_of, steps
@@ -43,7 +43,7 @@ class Run:
         return experiment_from(self.files.read_json("config.json"))
 
     @cached_property
-    def model(self) -> VAE:
+    def model(self) -> Autoencoder:
         """The trained model, ready to use."""
         self._require_done()
         if not self.files.has("model.safetensors"):
@@ -66,11 +66,11 @@ class Run:
         """Step to file name, for the weights kept during training."""
         return steps(self.files, "snapshots/")
 
-    def load_weights(self, name: str) -> VAE:
+    def load_weights(self, name: str) -> Autoencoder:
         """The model with the weights of one file of this folder: a snapshot, for example."""
         tensors, metadata = from_bytes(self.files.read(name))
         shape = tuple(int(size) for size in metadata["shape"].split(","))
-        model = VAE(self.experiment.architecture(shape), self.experiment.init, self.experiment.seed)
+        model = Autoencoder(self.experiment.architecture(shape), self.experiment.init, self.experiment.seed)
         model.load_state_dict(tensors)
         return model.to(self.device, memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 

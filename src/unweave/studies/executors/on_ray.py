@@ -17,7 +17,7 @@ from typing import Any
 from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.pack import Pack, pack_from, pack_to
 from unweave.studies.train_and_measure import give_up, train_and_measure
-from unweave.training.loop import Interrupted, Manner
+from unweave.training.running import Interrupted, RunOptions
 
 RETRIES = 3
 """Times that Ray starts a task again whose worker has died."""
@@ -35,7 +35,7 @@ class OnRay(Executor):
     gpus: float = 1.0
     """GPUs that a fleet is given."""
 
-    def __call__(self, packs: Sequence[Pack], root: Path, how: Manner, ended: Ended) -> None:
+    def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
         with _cluster(self) as ray:
             task = ray.remote(max_retries=RETRIES)(_task)
             stop_file = root.resolve() / ".unweave" / f"stop-{os.getpid()}-{time.time_ns()}"
@@ -96,7 +96,7 @@ def _task(text: str, root: str, save_every: float, stop_file: str) -> str | int:
     if modules not in sys.path:
         sys.path.insert(0, modules)
     try:
-        train_and_measure(pack_from(text), root, Manner((), save_every, _asking(Path(stop_file))))
+        train_and_measure(pack_from(text), root, RunOptions((), save_every, _asking(Path(stop_file))))
     except Interrupted:
         return "stopped"
     except OSError as error:
