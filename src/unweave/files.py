@@ -31,12 +31,12 @@ def require_file(path: Path | str, wanted: str = "a file") -> Path:
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise FileNotFoundError(f"{path} does not exist; {wanted} is wanted") from error
+        raise FileNotFoundError(f"{path} does not exist; give {wanted}") from error
     except ValueError as error:  # a zero byte in the name
         raise ValueError(f"{str(path)!r} is no name of a file: {error}") from error
     for is_kind, kind in KINDS:
         if is_kind(mode):
-            raise ValueError(f"{path} is {kind}; {wanted} is wanted")
+            raise ValueError(f"{path} is {kind}; give {wanted}")
     return Path(path)
 
 
@@ -46,9 +46,9 @@ def read_json(path: Path | str, wanted: str) -> dict[str, Any]:
     try:
         found = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no JSON: {error}; {wanted} is wanted") from error
+        raise ValueError(f"{path} is no JSON: {error}; give {wanted}") from error
     if not isinstance(found, dict):
-        raise ValueError(f"{path} holds a JSON {type(found).__name__}, not an object; {wanted} is wanted")
+        raise ValueError(f"{path} holds a JSON {type(found).__name__}, not an object; give {wanted}")
     return found
 
 
