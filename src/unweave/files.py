@@ -34,9 +34,21 @@ def require_file(path: Path | str, wanted: str = "a file") -> Path:
         raise FileNotFoundError(f"{path} does not exist; give {wanted}") from error
     except ValueError as error:  # a zero byte in the name
         raise ValueError(f"{str(path)!r} is no name of a file: {error}") from error
-    for is_kind, kind in KINDS:
-        if is_kind(mode):
-            raise ValueError(f"{path} is {kind}; give {wanted}")
+    if (kind := _kind(mode)) != "a file":
+        raise ValueError(f"{path} is {kind}; give {wanted}")
+    return Path(path)
+
+
+def require_folder(path: Path | str, wanted: str) -> Path:
+    """The path of a folder, which may be there or not; anything else under its name is refused."""
+    try:
+        kind = _kind(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return Path(path)
+    except ValueError as error:  # a zero byte in the name
+        raise ValueError(f"{str(path)!r} is no name of a folder: {error}") from error
+    if kind != "a folder":
+        raise ValueError(f"{path} is {kind}; give {wanted}")
     return Path(path)
 
 
@@ -106,6 +118,10 @@ def digest(path: Path, algorithm: str = "sha256", progress: Progress | None = No
             if progress:
                 progress(f"checking {path.name}", file.tell(), size)
     return summed.hexdigest()
+
+
+def _kind(mode: int) -> str:
+    return next((kind for is_kind, kind in KINDS if is_kind(mode)), "a file")
 
 
 def _is_alive(process: int) -> bool:
