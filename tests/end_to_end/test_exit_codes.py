@@ -18,6 +18,7 @@ import pytest
 from unweave.cli import COMMANDS, main
 from unweave.cli.study import ACTIONS
 from unweave.runs.folder import RunFolder
+from unweave.training.run import Run
 
 TINY = [
     *("--network", "mlp", "--network.encoder-widths", "8", "--network.decoder-widths", "8", "--latents", "2"),
@@ -149,6 +150,8 @@ def test_how_many_failed_is_said(here: Path, capsys: pytest.CaptureFixture[str])
     said = capsys.readouterr()
     assert sorted(row["state"] for row in json.loads(said.out)) == ["done", "failed"]
     assert "1 of 2 models failed" in said.err
+    (failed,) = (row["folder"] for row in json.loads(said.out) if row["state"] == "failed")
+    assert Run(failed).history.steps[-1] == RunFolder(failed).read_json("failure.json")["kept_step"]
     assert main(words) == 1  # nothing is left to train, and they still failed
 
 
@@ -323,7 +326,6 @@ def test_a_file_system_that_may_only_be_read_is_read(read_only: Path, capsys: py
     good = str(read_only / "good")
     for words in (
         ["show", good],
-        ["resume", good, "--quiet"],
         ["diagnose", good, "--page", str(read_only.parent / "p")],
     ):
         assert main(words) == 0, capsys.readouterr().err
