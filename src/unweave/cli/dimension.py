@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from unweave.cli.study import add_execution_options, make_executor
 from unweave.cli.train import stopping
 from unweave.config import from_plain
 from unweave.data import World
+from unweave.files import read_json
 from unweave.recipes import dimension_micro
 from unweave.recipes.dimension import Dimension, bars, dimension, write_dimension
 from unweave.recipes.dimension_search import DimensionSearch
@@ -65,7 +65,7 @@ def run(argv: Sequence[str]) -> None:
 def _base(config: str | None, world: str | None) -> dict[str, Any]:
     """Another run's settings where they are asked for; for the micro-world those under which it is quickly learned."""
     if config:
-        return dict(json.loads(Path(config).read_text()))
+        return read_json(config, "the config.json of a run")
     return dict(experiment_to(dimension_micro.experiment())) if world == "micro" else {}
 
 
