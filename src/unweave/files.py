@@ -1,6 +1,7 @@
 """Files that survive a kill: written aside, forced to the disk, and only then given their name."""
 
 import hashlib
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +33,18 @@ def write_atomically(path: Path, write: Callable[[Path], Any], ready: Callable[[
 def write_text(path: Path, text: str) -> None:
     """Write a small text file atomically."""
     write_atomically(path, lambda aside: aside.write_text(text, encoding="utf-8"))
+
+
+def parse_json(content: bytes | str, place: Path) -> Any:
+    """What a JSON file holds; ValueError, with its name, where it cannot be read."""
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{place} is no JSON: {error.msg} in line {error.lineno}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{place} is no JSON: it is not text") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{place} holds JSON that cannot be read: a number too long, or lists too deep") from error
 
 
 def sync(path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import json
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
-from unweave.cli.options import add_component, add_fields, collect, command, grid, numbers, parse
+from unweave.cli.options import add_component, add_fields, collect, command, grid, numbers, parse, real
 from unweave.data import Data, World
+from unweave.files import parse_json
 from unweave.runs.folder import RunFolder
 from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
 from unweave.training.loop import train as train_experiment
@@ -41,7 +41,7 @@ def run(argv: Sequence[str]) -> None:
     world = argv[0].replace("-", "_") if argv and not argv[0].startswith("-") else None
     parser = _parser(argv, world)
     given = vars(parse(parser, argv[1:] if world else argv))
-    base = json.loads(Path(given["config"]).read_text()) if given["config"] else {}
+    base = read_config(given["config"]) if given["config"] else {}
     if world is None and "world" not in base:
         raise ValueError("say what to learn from: unweave train WORLD; `unweave worlds` lists them")
     given |= {"world": world} if world else {}
@@ -56,6 +56,14 @@ def run(argv: Sequence[str]) -> None:
         _tell_all(train_all(chosen, given), given["json"])
     else:
         _tell(chosen[0], train_watched(chosen[0], given), given)
+
+
+def read_config(file: str) -> dict[str, Any]:
+    """The settings of another run, from the file that ``--config`` names."""
+    plain = parse_json(Path(file).read_bytes(), Path(file))
+    if not isinstance(plain, dict):
+        raise ValueError(f"{file} must hold the settings of a run, as a run's config.json does")
+    return plain
 
 
 def _tell(experiment: Experiment, path: Path, given: dict[str, Any]) -> None:
@@ -80,7 +88,7 @@ def add_running_options(parser: argparse.ArgumentParser) -> None:
     """Options that say how to run, and do not change the result."""
     group = parser.add_argument_group("running")
     group.add_argument(
-        "--save-every", type=float, default=30.0, metavar="SECONDS", help="time between checkpoints (30)"
+        "--save-every", type=real(0), default=30.0, metavar="SECONDS", help="time between checkpoints (30)"
     )
     for name, what in TRACKING.items():
         group.add_argument(f"--{name}", action="store_true", help=what)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
+from unweave.config import number
 from unweave.data.files import Progress, converted, data_folder, reading
 from unweave.data.image_sources import ARRAYS, checked, content_digest, image_files, read_array, read_labels
 from unweave.data.mnist import read_idx
@@ -32,7 +33,7 @@ class Images(World):
 
     name: ClassVar[str] = "images"
     path: str = ""
-    size: int | None = None
+    size: int | None = number(None, least=1, most=4096, help="pixels of the central square; else the images' own")
     colour: Colour = "auto"
     key: str | None = None
     labels: str | None = None

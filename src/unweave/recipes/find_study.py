@@ -10,6 +10,7 @@ from typing import Any
 from unweave.config import unknown
 from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
 from unweave.studies.study import SIZES, Study
+from unweave.trusted import trust
 
 
 class RecipeFailed(ValueError):
@@ -41,6 +42,7 @@ def _imported(path: Path) -> ModuleType:
     known = sys.modules.get(path.stem)
     if known is not None and Path(getattr(known, "__file__", None) or ".").resolve() != path:
         raise RecipeFailed(f"a module named {path.stem} is loaded already; give {path.name} another name")
+    trust(path.stem)  # whoever runs a file trusts it
     try:
         return importlib.import_module(path.stem)
     except Exception as error:

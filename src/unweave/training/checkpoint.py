@@ -3,13 +3,17 @@
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 
+from unweave.models import VAE, Architecture
 from unweave.models.optimisers import Tensors
 from unweave.runs.folder import DamagedFile, RunFolder
+from unweave.shapes import Tensor
 from unweave.training.engine import Engine
 from unweave.training.history import History, Recording
 
@@ -83,6 +87,35 @@ def from_bytes(content: bytes) -> tuple[Tensors, dict[str, str]]:
     """Tensors and metadata from the safetensors format."""
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     return safetensors.torch.load(content), header.get("__metadata__", {})
+
+
+def read_tensors(content: bytes, place: Path) -> tuple[Tensors, dict[str, str]]:
+    """Tensors and metadata of a file that anyone may have written."""
+    try:
+        tensors, metadata = from_bytes(content)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, safetensors.SafetensorError) as error:
+        raise ValueError(f"{place} holds no weights that can be read") from error
+    return tensors, metadata if isinstance(metadata, dict) else {}
+
+
+def model_with(architecture: Architecture, tensors: Tensors, place: Path) -> VAE:
+    """A model with the weights of a file; ValueError where they are not those of this architecture.
+
+    Shapes are compared before the model is made, so that it is never larger than the file.
+    """
+    with torch.device("meta"):
+        wanted = VAE(architecture, None).state_dict()
+    for name in sorted({*wanted, *tensors}):
+        expected, given = (_size_of(held.get(name)) for held in (wanted, tensors))
+        if expected != given:
+            raise ValueError(f"{place} does not fit the run's settings: {name[:80]} is {given} there, not {expected}")
+    model = VAE(architecture, None)
+    model.load_state_dict(tensors)
+    return model
+
+
+def _size_of(tensor: Tensor | None) -> str:
+    return "missing" if tensor is None else "×".join(map(str, tensor.shape)) or "one number"
 
 
 def _translated(tensors: Tensors, metadata: dict[str, str]) -> dict[str, Any]:
