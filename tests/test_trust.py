@@ -258,8 +258,8 @@ def test_a_module_that_is_merely_imported_is_not_trusted(trap: Trap) -> None:
     "name",
     [
         "os:system", "os.path:join", "builtins:eval", "unweave.__main__:main", "unweave.cli.__main__:x", "..evil:X",
-        ".:X", ":", "a:", ":b", "a b:c", "a:b c", "a/b:c", "a\\b:c", "a\0:c", "../x:c", "a-b:c", "x:y:z", "x" * 10**6 + ":y",
-        "unweaver:x", "unweave\n:x", "a..b:c", "/etc/passwd:x", "a.b:c()", "\ud800:x",
+        ".:X", ":", "a:", "a b:c", "a:b c", "a/b:c", "a\\b:c", "a\0:c", "../x:c", "a-b:c", "x:y:z", "x" * 10**6 + ":y",
+        ":b", "unweaver:x", "unweave\n:x", "a..b:c", "/etc/passwd:x", "a.b:c()", "\ud800:x",
     ],
 )  # fmt: skip
 def test_nasty_names_never_reach_the_import_machinery(name: str, trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:

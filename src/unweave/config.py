@@ -84,6 +84,11 @@ def number(
     return dataclasses.field(default=default, metadata={"help": help} | allowed)
 
 
+def word(default: str, letters: str, *, help: str = "") -> Any:
+    """A field that holds a text of these letters alone: one that becomes part of a file's name."""
+    return dataclasses.field(default=default, metadata={"help": help, "letters": letters})
+
+
 def check(place: str, value: Bound, allowed: Range | None = None) -> None:
     """Refuse a number that is not finite, or not in its range."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -227,6 +232,8 @@ def _check_field(place: str, value: Any, field: "dataclasses.Field[Any]") -> Non
                 check(f"{place}[{index}]", one, allowed)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         check(place, value, allowed)
+    elif isinstance(value, str) and not set(value) <= set(field.metadata.get("letters", value)):
+        raise ValueError(f"{place} may hold the letters {field.metadata['letters']} only, not {shown(value)}")
 
 
 def _first_that_fits(kinds: tuple[Any, ...], plain: Any, tables: Tables, place: str) -> Any:

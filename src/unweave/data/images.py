@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from unweave.config import number
+from unweave.config import number, word
 from unweave.data.files import Progress, converted, data_folder, reading
 from unweave.data.image_sources import ARRAYS, checked, content_digest, image_files, read_array, read_labels
 from unweave.data.mnist import read_idx
@@ -37,7 +37,7 @@ class Images(World):
     colour: Colour = "auto"
     key: str | None = None
     labels: str | None = None
-    digest: str = ""
+    digest: str = word("", "0123456789abcdef", help="of the contents; filled in by itself")
 
     def __post_init__(self) -> None:
         if self.size is not None and self.size < 1:

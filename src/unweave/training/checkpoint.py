@@ -13,6 +13,7 @@ import torch
 from unweave.models import VAE, Architecture
 from unweave.models.optimisers import Tensors
 from unweave.runs.folder import DamagedFile, RunFolder
+from unweave.runs.names import refuse_links
 from unweave.shapes import Tensor
 from unweave.training.engine import Engine
 from unweave.training.history import History, Recording
@@ -67,7 +68,7 @@ def history_so_far(folder: RunFolder, member: int = 0) -> tuple[int, History]:
     """The step of the newest whole checkpoint, and the history of a member up to there."""
     for name in reversed(folder.names("checkpoints/")):
         try:
-            with safetensors.safe_open(str(folder.path / name), "pt") as file:
+            with safetensors.safe_open(str(refuse_links(folder.path, name)), "pt") as file:
                 tensors = {held: file.get_tensor(held) for held in file.keys() if "history" in held}  # noqa: SIM118
                 kept = _translated(tensors, file.metadata())
         except (OSError, KeyError, ValueError, safetensors.SafetensorError):
