@@ -9,7 +9,6 @@ What a number may be is declared with its field, by :func:`number`, and checked 
 
 import dataclasses
 import difflib
-import functools
 import hashlib
 import json
 import math
@@ -179,7 +178,6 @@ def fingerprint(config: Any, length: int = 12) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:length]
 
 
-@functools.cache
 def hints(cls: type) -> dict[str, Any]:
     """The resolved types of a dataclass's fields."""
     resolved = typing.get_type_hints(cls)
@@ -200,7 +198,7 @@ def _component(kind: type, plain: Any, tables: Tables, place: str) -> Any:
     return _fill(cls, {key: value for key, value in plain.items() if key != "name"}, tables, place)
 
 
-def _fill(cls: type, plain: Any, tables: Tables, place: str) -> Any:
+def _fill(cls: Any, plain: Any, tables: Tables, place: str) -> Any:
     if isinstance(plain, cls):
         cls = type(plain)
         plain = {field.name: getattr(plain, field.name) for field in dataclasses.fields(cls)}
@@ -283,7 +281,7 @@ def _check_text(text: str, place: str) -> None:
 
 
 def _short(value: Bound) -> str:
-    return f"{value:,}" if isinstance(value, int) and abs(value) < 2**53 else f"{value:.12g}"
+    return "2⁶³−1" if value == 2**63 - 1 else f"{value:,}" if isinstance(value, int) else f"{value:.12g}"
 
 
 _REPR = reprlib.Repr()

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ def write_atomically(path: Path, write: Callable[[Path], Any], ready: Callable[[
     ``ready`` is called once the new content stands aside, before it takes the place of the old one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    aside.unlink(missing_ok=True)  # of a killed process with this number; or a link that leads elsewhere
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    aside.unlink(missing_ok=True)  # of a killed process with these numbers; or a link that leads elsewhere
     try:
         write(aside)
         sync(aside)

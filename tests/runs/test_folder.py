@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -291,6 +292,6 @@ def test_weights_may_be_left_behind(tmp_path: Path) -> None:
 
 def test_a_neighbour_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
-    (tmp_path / f".a.{os.getpid()}.part").symlink_to(tmp_path / "mine")
+    (tmp_path / f".a.{os.getpid()}-{threading.get_ident()}.part").symlink_to(tmp_path / "mine")
     files.write_text(tmp_path / "a", "new")
     assert (tmp_path / "mine").read_text() == "mine"

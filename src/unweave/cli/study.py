@@ -17,7 +17,7 @@ from unweave.studies.failures import clear
 from unweave.studies.record import Record, read_record
 from unweave.studies.store import Store
 from unweave.studies.study import SIZES, Study
-from unweave.training.loop import Manner
+from unweave.training.running import RunOptions
 from unweave.trusted import Untrusted, carry, is_trusted
 
 ACTIONS = {
@@ -82,7 +82,7 @@ def execute_study(study: Study, given: Mapping[str, Any], store: Path | str) -> 
     execute = make_executor(given)
     with contextlib.ExitStack() as stack:
         tell = stack.enter_context(_shown(study.name, bool(given.get("quiet"))))
-        how = Manner((), given.get("save_every") or 30.0, stack.enter_context(stopping()))
+        how = RunOptions((), given.get("save_every") or 30.0, stack.enter_context(stopping()))
         return run_study(study, store, execute=execute, how=how, tell=tell, options=options)
 
 
@@ -108,6 +108,8 @@ def _work(action: str, argv: Sequence[str]) -> int:
     else:
         record = read_record(store.home, given["study"] or "")
         given |= {key: given.get(key) if given.get(key) is not None else record.options.get(key) for key in KEPT}
+        if "search" in record.options:
+            raise ValueError(f"{record.name} is a dimension search; the unweave dimension it was begun with goes on")
         if not given["recipe"]:
             raise ValueError(f"{record.name} was run from Python, so it goes on from there: call run_study again")
         if action == "retry":

@@ -114,16 +114,13 @@ class RunFolder:
 
     def read(self, name: str) -> bytes:
         """The content of a file, after checking it."""
-        content, lists = None, self._lists()
-        while True:
-            sums, coming = lists
-            with contextlib.suppress(FileNotFoundError):
-                content = self._content(name) if name in sums else None
+        before, lists = None, self._lists()
+        while lists != before:  # else it was replaced between reading the list and the file
+            sums, coming = before = lists
+            content = self._content_or_none(name) if name in sums else None
             if content is not None and hashlib.sha256(content).hexdigest() in (sums[name], coming.get(name)):
                 return content
-            # replaced between reading the list and the file
-            if lists == (lists := self._lists()):
-                break
+            lists = self._lists()
         if content is None:
             raise FileNotFoundError(f"{self.path / name} does not exist, or was never written completely")
         raise DamagedFile(f"{self.path / name} is damaged: its checksum differs from the one in {SUMS}")
@@ -155,12 +152,16 @@ class RunFolder:
 
     def _is(self, name: str, expected: str) -> bool:
         try:
-            return hashlib.sha256(self._content(name)).hexdigest() == expected
+            content = self._content_or_none(name)
         except (OSError, ValueError):
             return False
+        return content is not None and hashlib.sha256(content).hexdigest() == expected
 
-    def _content(self, name: str) -> bytes:
-        return read_plain(self.path, name, follow_links=self.follow_links)
+    def _content_or_none(self, name: str) -> bytes | None:
+        try:
+            return read_plain(self.path, name, follow_links=self.follow_links)
+        except FileNotFoundError:
+            return None
 
     def _list(self, sums: dict[str, str], coming: dict[str, str] | None = None) -> None:
         write_text(self.path / SUMS, write_sums(sums, coming))

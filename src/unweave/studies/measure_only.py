@@ -13,10 +13,12 @@ from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import Study
 from unweave.training.experiment import Experiment, read_experiment
-from unweave.training.loop import Manner
+from unweave.training.running import RunOptions
 
 
-def measure_only(study: Study, root: Path | str, *, execute: Executor = Here(), how: Manner = Manner()) -> Results:
+def measure_only(
+    study: Study, root: Path | str, *, execute: Executor = Here(), how: RunOptions = RunOptions()
+) -> Results:
     """Measure the runs of a store that are a study's, whatever their plan, and train nothing.
 
     A plan (device, threads, precision) changes the last bits of a run and its id, not what it is an example of.

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from unweave.config import find, from_plain, to_plain
-from unweave.models import VAE
+from unweave.models import Autoencoder
 from unweave.runs.names import check_name
 from unweave.studies.measures.measure import Measure
 from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
@@ -87,8 +87,9 @@ def pack_from(text: str, modules: Path | None = None) -> Pack:
     """
     plain = json.loads(text)
     trust(*plain["trusts"])
-    for name, found in plain["files"].items() if modules is not None else ():
-        trust_file(modules / f"{check_name(name)}.py", found)
+    for name, found in plain["files"].items():
+        if modules is not None:
+            trust_file(modules / f"{check_name(name)}.py", found)
     experiments = tuple(experiment_from(experiment) for experiment in plain["experiments"])
     return Pack(experiments, tuple(_measure(measure) for measure in plain["measures"]), plain["trains"])
 
@@ -132,5 +133,5 @@ def _size(group: Sequence[Experiment], workers: int) -> int:
 
 def _n_parameters(experiment: Experiment) -> int:
     with torch.device("meta"):
-        model = VAE(experiment.architecture(experiment.world.card().shape), experiment.init, experiment.seed)
+        model = Autoencoder(experiment.architecture(experiment.world.card().shape), experiment.init, experiment.seed)
     return sum(parameter.numel() for parameter in model.parameters())

@@ -21,12 +21,12 @@ from unweave.models import (
     Network,
     Optimiser,
 )
+from unweave.models.autoencoder import Autoencoder
 from unweave.models.initialise import Scheme
 from unweave.models.likelihoods import Bernoulli
 from unweave.models.networks import Conv
 from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Adam
-from unweave.models.vae import VAE
 from unweave.runs.folder import RunFolder
 from unweave.trusted import Untrusted
 
@@ -151,7 +151,7 @@ def experiment_to(experiment: Experiment) -> Any:
 def _check_size(architecture: Architecture) -> None:
     """Refuse a model that no machine holds, before any of it is made."""
     with torch.device("meta"):
-        model = VAE(architecture, None)
+        model = Autoencoder(architecture, None)
     n = sum(parameter.numel() for parameter in model.parameters())
     if n > MOST_WEIGHTS:
         raise ValueError(f"such a model would have {n:,} weights, more than {MOST_WEIGHTS:,}; make its layers smaller")

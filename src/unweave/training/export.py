@@ -8,7 +8,7 @@ import torch
 
 from unweave.config import Tables, from_plain, shown, to_plain
 from unweave.files import parse_json
-from unweave.models import LIKELIHOODS, NETWORKS, POSTERIORS, VAE, Architecture, Likelihood, Network, Posterior
+from unweave.models import LIKELIHOODS, NETWORKS, POSTERIORS, Architecture, Autoencoder, Likelihood, Network, Posterior
 from unweave.models.optimisers import Tensors
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import read_plain
@@ -44,7 +44,7 @@ def export(run: Run, target: Path | str) -> Path:
     return folder.path
 
 
-def from_pretrained(source: Path | str) -> VAE:
+def from_pretrained(source: Path | str) -> Autoencoder:
     """A model from an exported folder, or from the Hugging Face hub by its name ``owner/model``.
 
     >>> import unweave as uw

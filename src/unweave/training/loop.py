@@ -17,8 +17,6 @@ from unweave.training.results import claim, keep_result, keep_snapshot
 from unweave.training.running import Interrupted, NotFinite, RunOptions, StepReport
 from unweave.training.trackers import tracked
 
-Manner = RunOptions
-
 
 def train(
     experiment: Experiment,

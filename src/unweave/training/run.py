@@ -7,7 +7,7 @@ import torch
 
 from unweave import rng
 from unweave.data.world import Data
-from unweave.models import VAE
+from unweave.models import Autoencoder
 from unweave.models.posteriors import Code
 from unweave.runs.folder import RunFolder
 from unweave.runs.state import state_of, steps
@@ -43,7 +43,7 @@ class Run:
         return read_experiment(self.files)
 
     @cached_property
-    def model(self) -> VAE:
+    def model(self) -> Autoencoder:
         """The trained model, ready to use."""
         self._require_done()
         if not self.files.has("model.safetensors"):
@@ -66,7 +66,7 @@ class Run:
         """Step to file name, for the weights kept during training."""
         return steps(self.files, "snapshots/")
 
-    def load_weights(self, name: str) -> VAE:
+    def load_weights(self, name: str) -> Autoencoder:
         """The model with the weights of one file of this folder: a snapshot, for example."""
         tensors, metadata = read_tensors(self.files.read(name), self.path / name)
         model = model_with(self.experiment.architecture(_shape(metadata, self.path / name)), tensors, self.path / name)

@@ -8,12 +8,12 @@ from torch import nn
 from torch.nn import functional
 
 from unweave.config import number
+from unweave.models.autoencoder import Architecture
 from unweave.models.layers import Dense
 from unweave.models.method import Batch, Context, Phase, Terms
 from unweave.models.objectives.objective import MODEL, Objective, total_kl
 from unweave.models.optimisers import Adam
 from unweave.models.posteriors import Code
-from unweave.models.vae import Architecture
 from unweave.shapes import Float, Scalar, Tensor
 
 DISCRIMINATOR = "discriminator"

@@ -16,7 +16,7 @@ from typing import Any
 from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.pack import Pack, pack_from, pack_to
 from unweave.studies.train_and_measure import give_up, train_and_measure
-from unweave.training.loop import Interrupted, Manner
+from unweave.training.running import Interrupted, RunOptions
 
 RETRIES = 3
 """Times that Ray starts a task again whose worker has died."""
@@ -34,7 +34,7 @@ class OnRay(Executor):
     gpus: float = 1.0
     """GPUs that a fleet is given."""
 
-    def __call__(self, packs: Sequence[Pack], root: Path, how: Manner, ended: Ended) -> None:
+    def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
         with _cluster(self) as ray:
             task = ray.remote(max_retries=RETRIES)(_task)
             stop_file = root.resolve() / ".unweave" / f"stop-{os.getpid()}-{time.time_ns()}"
@@ -93,7 +93,9 @@ def _task(text: str, root: str, save_every: float, stop_file: str) -> str | int:
 
     try:
         train_and_measure(
-            pack_from(text, Path(root) / ".unweave" / "modules"), root, Manner((), save_every, _asking(Path(stop_file)))
+            pack_from(text, Path(root) / ".unweave" / "modules"),
+            root,
+            RunOptions((), save_every, _asking(Path(stop_file))),
         )
     except Interrupted:
         return "stopped"

@@ -17,7 +17,7 @@ from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.pack import Pack, pack_from, pack_to
 from unweave.studies.store import Store
 from unweave.studies.train_and_measure import give_up, settled, train_and_measure
-from unweave.training.loop import Interrupted, Manner
+from unweave.training.running import Interrupted, RunOptions
 
 LOOK_EVERY = 2.0
 ATTEMPTS = 3
@@ -34,7 +34,7 @@ class OnSlurm(Executor):
     """Jobs of an array that run at a time."""
     slurm: str = ""
 
-    def __call__(self, packs: Sequence[Pack], root: Path, how: Manner, ended: Ended) -> None:
+    def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
         root, attempts, todo = root.resolve(), 0, list(packs)
         stop_file = root / ".unweave" / f"stop-{os.getpid()}-{time.time_ns()}"
         try:
@@ -47,7 +47,7 @@ class OnSlurm(Executor):
         finally:
             stop_file.unlink(missing_ok=True)
 
-    def _round(self, packs: list[Pack], root: Path, how: Manner, ended: Ended, stop_file: Path) -> list[Pack]:
+    def _round(self, packs: list[Pack], root: Path, how: RunOptions, ended: Ended, stop_file: Path) -> list[Pack]:
         """Submit packs and wait until none is in the queue; those that have not ended come back."""
         task = Task(str(root), how.save_every, str(stop_file))
         arrays = [self._submit(task, [p for p in packs if p.needs_gpu is gpu], root) for gpu in (True, False)]
@@ -115,7 +115,7 @@ class Task:
     def _perform(self, text: str) -> None:
         try:
             pack = pack_from(text, Path(self.root) / ".unweave" / "modules")
-            train_and_measure(pack, self.root, Manner((), self.save_every, self.stop.is_set))
+            train_and_measure(pack, self.root, RunOptions((), self.save_every, self.stop.is_set))
         except BaseException as error:
             self.said.append(error)
 

@@ -39,7 +39,7 @@ class Encoder(nn.Module):
         return {name: head(features) for name, head in self.heads.items()}
 
 
-class VAE(nn.Module):
+class Autoencoder(nn.Module):
     """A variational autoencoder; deterministic autoencoders are its noiseless case."""
 
     def __init__(self, architecture: Architecture, init: Scheme | None = "glorot", seed: int = 0) -> None:
