@@ -55,10 +55,7 @@ def require_folder(path: Path | str, wanted: str) -> Path:
 def read_json(path: Path | str, wanted: str) -> dict[str, Any]:
     """The object in a user's JSON file; whatever is wrong with it is one sentence."""
     path = require_file(path, wanted)
-    try:
-        found = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no JSON: {error}; give {wanted}") from error
+    found = parse_json(path.read_bytes(), path)
     if not isinstance(found, dict):
         raise ValueError(f"{path} holds a JSON {type(found).__name__}, not an object; give {wanted}")
     return found
@@ -98,6 +95,18 @@ def remove_abandoned(folder: Path) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a small text file atomically."""
     write_atomically(path, lambda aside: aside.write_text(text, encoding="utf-8"))
+
+
+def parse_json(content: bytes | str, place: Path) -> Any:
+    """What a JSON file holds; ValueError, with its name, where it cannot be read."""
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{place} is no JSON: {error.msg} in line {error.lineno}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{place} is no JSON: it is not text") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{place} holds JSON that cannot be read: a number too long, or lists too deep") from error
 
 
 def sync(path: Path) -> None:

@@ -72,8 +72,22 @@ def _run(words: list[str]) -> int:
         from unweave.config import unknown
 
         raise unknown("command", words[0], COMMANDS)
+    rest = _trusting(words[1:])
     module = importlib.import_module(f"unweave.cli.{name}")
-    return int(module.run(words[1:]) or 0)
+    return int(module.run(rest) or 0)
+
+
+def _trusting(words: list[str]) -> list[str]:
+    """The words without every ``--trust MODULE``: whom to trust is known before anything is opened."""
+    from unweave.trusted import trust
+
+    rest, waiting = list[str](), iter(words)
+    for word in waiting:
+        if word != "--trust" and not word.startswith("--trust="):
+            rest.append(word)
+            continue
+        trust(*(word.partition("=")[2] or next(waiting, "")).split(","))
+    return rest
 
 
 def _usage() -> str:

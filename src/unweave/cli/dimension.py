@@ -11,10 +11,9 @@ from unweave.algorithms.fondue import METHODS
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import add_component, add_fields, collect, command, parse
 from unweave.cli.study import add_execution_options, make_executor
-from unweave.cli.train import stopping
+from unweave.cli.train import read_config, stopping
 from unweave.config import from_plain
 from unweave.data import World
-from unweave.files import read_json
 from unweave.recipes import dimension_micro
 from unweave.recipes.dimension import Dimension, bars, dimension, write_dimension
 from unweave.recipes.dimension_search import DimensionSearch
@@ -65,7 +64,7 @@ def run(argv: Sequence[str]) -> None:
 def _base(config: str | None, world: str | None) -> dict[str, Any]:
     """Another run's settings where they are asked for; for the micro-world those under which it is quickly learned."""
     if config:
-        return read_json(config, "the config.json of a run")
+        return read_config(config)
     return dict(experiment_to(dimension_micro.experiment())) if world == "micro" else {}
 
 

@@ -150,7 +150,7 @@ def _word(value: Any) -> str:
 
 
 def _parser() -> "argparse.ArgumentParser":
-    from unweave.cli.options import command
+    from unweave.cli.options import command, real
     from unweave.cli.study import add_execution_options
     from unweave.studies.study import SIZES
 
@@ -170,7 +170,7 @@ def _parser() -> "argparse.ArgumentParser":
     group = parser.add_argument_group("training and judging apart")
     group.add_argument("--train-only", action="store_true", help="train and stop: needs PyTorch alone")
     group.add_argument(
-        "--seconds", type=float, metavar="S", help="stop training after so long; the same command goes on"
+        "--seconds", type=real(above=0), metavar="S", help="stop training after so long; the same command goes on"
     )
     group.add_argument(
         "--compact", action="store_true", help="round trained weights to 16 bits, half the bytes to carry"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import command, parse
+from unweave.cli.options import command, parse, whole
 from unweave.evaluation.describe import Description, describe
 from unweave.evaluation.findings import diagnose_described, expected_of, findings, sentences
 from unweave.evaluation.scores import plain
@@ -22,7 +22,9 @@ def run(argv: Sequence[str]) -> None:
     parser = command("unweave show", "What a run is and what it has learned.")
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     parser.add_argument("--rule", default="variance", help=f"how latents are told apart: {', '.join(RULES)}")
-    parser.add_argument("--examples", type=int, default=2048, metavar="N", help="examples to look at (2048)")
+    parser.add_argument(
+        "--examples", type=whole(1, 10**7), default=2048, metavar="N", help="examples to look at (2048)"
+    )
     parser.add_argument("--json", action="store_true", help="print as JSON")
     given = parse(parser, argv)
     shown = Run(given.run)

@@ -10,7 +10,7 @@ from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
-from unweave.cli.options import add_component, add_fields, collect, command, grid, numbers, parse
+from unweave.cli.options import add_component, add_fields, collect, command, grid, numbers, parse, real
 from unweave.data import Data, World
 from unweave.files import read_json
 from unweave.runs.folder import RunFolder
@@ -43,7 +43,7 @@ def run(argv: Sequence[str]) -> int:
     world = argv[0].replace("-", "_") if argv and not argv[0].startswith("-") else None
     parser = _parser(argv, world)
     given = vars(parse(parser, argv[1:] if world else argv))
-    base = read_json(given["config"], "the config.json of a run") if given["config"] else {}
+    base = read_config(given["config"]) if given["config"] else {}
     if world is None and "world" not in base:
         raise ValueError("say what to learn from: unweave train WORLD; `unweave worlds` lists them")
     given |= {"world": world} if world else {}
@@ -59,6 +59,11 @@ def run(argv: Sequence[str]) -> int:
     else:
         _tell(chosen[0], train_watched(chosen[0], given), given)
     return 0
+
+
+def read_config(file: str) -> dict[str, Any]:
+    """The settings of another run, from the file that ``--config`` names."""
+    return read_json(file, "the config.json of a run")
 
 
 def _tell(experiment: Experiment, path: Path, given: dict[str, Any]) -> None:
@@ -88,7 +93,7 @@ def add_running_options(parser: argparse.ArgumentParser) -> None:
     """Options that say how to run, and do not change the result."""
     group = parser.add_argument_group("running")
     group.add_argument(
-        "--save-every", type=float, default=30.0, metavar="SECONDS", help="time between checkpoints (30)"
+        "--save-every", type=real(0), default=30.0, metavar="SECONDS", help="time between checkpoints (30)"
     )
     for name, what in TRACKING.items():
         group.add_argument(f"--{name}", action="store_true", help=what)

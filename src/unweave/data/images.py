@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
+from unweave.config import number, word
 from unweave.data.cells import NUMBER, as_column, ranks
 from unweave.data.files import Progress, converted, data_folder, reading
 from unweave.data.image_sources import ARRAYS, checked, content_digest, image_files, read_array, read_labels
@@ -34,11 +35,11 @@ class Images(World):
 
     name: ClassVar[str] = "images"
     path: str = ""
-    size: int | None = None
+    size: int | None = number(None, least=1, most=4096, help="pixels of the central square; else the images' own")
     colour: Colour = "auto"
     key: str | None = None
     labels: str | None = None
-    digest: str = ""
+    digest: str = word("", "0123456789abcdef", help="of the contents; filled in by itself")
 
     def __post_init__(self) -> None:
         if self.size is not None and self.size < 1:

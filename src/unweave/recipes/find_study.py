@@ -11,6 +11,7 @@ from unweave.config import unknown
 from unweave.files import require_file
 from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
 from unweave.studies.study import SIZES, Study
+from unweave.trusted import trust
 
 
 class RecipeFailed(ValueError):
@@ -43,6 +44,7 @@ def _imported(path: Path) -> ModuleType:
     known = sys.modules.get(path.stem)
     if known is not None and Path(getattr(known, "__file__", None) or ".").resolve() != path:
         raise RecipeFailed(f"a module named {path.stem} is loaded already; give {path.name} another name")
+    trust(path.stem)  # whoever runs a file trusts it
     try:
         return importlib.import_module(path.stem)
     except Exception as error:

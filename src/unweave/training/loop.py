@@ -11,7 +11,7 @@ from unweave.runs.folder import RunFolder
 from unweave.training.alone import Alone
 from unweave.training.checkpoint import Checkpoints
 from unweave.training.engine import Engine
-from unweave.training.experiment import Experiment, experiment_from
+from unweave.training.experiment import Experiment, read_experiment
 from unweave.training.history import Recording
 from unweave.training.results import claim, failure_words, keep_result, keep_snapshot
 from unweave.training.running import Interrupted, NotFinite, RunOptions, StepReport
@@ -51,7 +51,7 @@ def resume(folder: Path | str, *, data: Data | None = None, how: RunOptions = Ru
         raise FileNotFoundError(f"{run.path} is not a run folder: it has no config.json of ours")
     if not run.has("model.safetensors") and resume_fleet(run, data, how):
         return run.path
-    return train(experiment_from(run.read_json("config.json")), run.path, data=data, how=how)
+    return train(read_experiment(run), run.path, data=data, how=how)
 
 
 def drive(

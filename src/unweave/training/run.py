@@ -14,8 +14,8 @@ from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.runs.state import state_of, steps
 from unweave.shapes import Float, Int, Tensor
 from unweave.training.batches import training_rows
-from unweave.training.checkpoint import from_bytes
-from unweave.training.experiment import Experiment, experiment_from
+from unweave.training.checkpoint import model_with, read_tensors
+from unweave.training.experiment import Experiment, read_experiment
 from unweave.training.history import History, read_history
 
 RUN = "the folder of a run, with the config.json and model.safetensors that `unweave train` writes"
@@ -43,7 +43,7 @@ class Run:
 
     @cached_property
     def experiment(self) -> Experiment:
-        return experiment_from(self.files.read_json("config.json"))
+        return read_experiment(self.files)
 
     @cached_property
     def model(self) -> Autoencoder:
@@ -72,10 +72,8 @@ class Run:
 
     def load_weights(self, name: str) -> Autoencoder:
         """The model with the weights of one file of this folder: a snapshot, for example."""
-        tensors, metadata = from_bytes(self.files.read(name))
-        shape = tuple(int(size) for size in metadata["shape"].split(","))
-        model = Autoencoder(self.experiment.architecture(shape), self.experiment.init, self.experiment.seed)
-        model.load_state_dict(tensors)
+        tensors, metadata = read_tensors(self.files.read(name), self.path / name)
+        model = model_with(self.experiment.architecture(_shape(metadata, self.path / name)), tensors, self.path / name)
         return model.to(self.device, memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 
     def rows(self, n: int, seed: int = 0) -> Int[Tensor, " sample"]:
@@ -139,3 +137,10 @@ class Run:
         if state.word != "done":
             advice = "wait for its end" if state.word == "training" else f"finish it with: unweave resume {self.path}"
             raise ValueError(f"{self.path} is {state.column}; {advice}")
+
+
+def _shape(metadata: dict[str, str], place: Path) -> tuple[int, ...]:
+    sizes = str(metadata.get("shape", "")).split(",")
+    if not all(size.isascii() and size.isdecimal() and 0 < int(size) <= 100_000 for size in sizes):
+        raise ValueError(f"{place} does not say of which shape the examples are")
+    return tuple(map(int, sizes))
