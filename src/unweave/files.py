@@ -16,7 +16,7 @@ def write_atomically(path: Path, write: Callable[[Path], Any], ready: Callable[[
 
     ``ready`` is called once the new content stands aside, before it takes the place of the old one.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     aside.unlink(missing_ok=True)  # of a killed process with these numbers; or a link that leads elsewhere
     try:
@@ -33,6 +33,14 @@ def write_atomically(path: Path, write: Callable[[Path], Any], ready: Callable[[
 def write_text(path: Path, text: str) -> None:
     """Write a small text file atomically."""
     write_atomically(path, lambda aside: aside.write_text(text, encoding="utf-8"))
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, each on the disk before anything is put into it."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        sync(path.parent)
 
 
 def sync(path: Path) -> None:
