@@ -1,4 +1,4 @@
-"""What is tried: every command with odd arguments, and with files, run folders, stores and requests that were spoilt."""
+"""What is tried: every command with odd arguments, and with files, run folders, stores and requests that are spoilt."""
 
 import random
 import shutil

@@ -7,6 +7,7 @@ Each case is a fork of this process in a folder of its own, with limits on time,
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -43,7 +44,7 @@ INTERNAL = re.compile(
 )
 """Words of the machine room. A sentence may quote what was given, so the given words are taken out before."""
 
-NO_NUMBER = re.compile(r"(?<!became )(?<![\w/.-])-?(nan|NaN|Infinity|inf)(?![\w/.-])")
+NO_NUMBER = re.compile(r"(?<!became )(?<![\w/."'-])-?(nan|NaN|Infinity|inf)(?![\w/.-])")
 
 
 @dataclass(frozen=True)
@@ -189,10 +190,8 @@ def _waited(pid: int, case: Case) -> int | None:
 
 def _end_all(pid: int) -> None:
     """The call and the workers it has left."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 class State:
@@ -261,7 +260,7 @@ def main() -> int:
     given = parser.parse_args()
     place = Path(tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     os.environ |= {"UNWEAVE_DATA": str(place / "data"), "NO_COLOR": "1", "COLUMNS": "200", "OMP_NUM_THREADS": "1"}
-    os.environ |= {name: "http://127.0.0.1:9" for name in ("http_proxy", "https_proxy")}  # nothing is fetched
+    os.environ |= dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")  # nothing is fetched
     try:
         return _all(given, place)
     finally:
@@ -280,10 +279,9 @@ def _all(given: argparse.Namespace, place: Path) -> int:
         if given.keep:
             shutil.copytree(place / "case", given.keep, symlinks=True, dirs_exist_ok=True)
         return bool(found.problem)
-    state, tried = State(given.state, given.seed, given.again), 0
+    state = State(given.state, given.seed, given.again)
     for number in _numbers(given, state):
         state.add(*try_case(number, given.seed, place / "pool", place / "case"))
-        tried += 1
     told = report(state, state.next)
     given.state.with_suffix(".txt").write_text(told + "\n")
     print(told)
