@@ -44,7 +44,7 @@ INTERNAL = re.compile(
 )
 """Words of the machine room. A sentence may quote what was given, so the given words are taken out before."""
 
-NO_NUMBER = re.compile(r"(?<!became )(?<![\w/."'-])-?(nan|NaN|Infinity|inf)(?![\w/.-])")
+NO_NUMBER = re.compile(r"(?<!became )(?<![\w/.\x22-])-?(nan|NaN|Infinity|inf)(?![\w/.-])")
 
 
 @dataclass(frozen=True)
