@@ -66,7 +66,7 @@ def write_atomically(path: Path, write: Callable[[Path], Any], ready: Callable[[
 
     ``ready`` is called once the new content stands aside, before it takes the place of the old one.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     aside.unlink(missing_ok=True)  # of a killed process with these numbers; or a link that leads elsewhere
     try:
@@ -107,6 +107,14 @@ def parse_json(content: bytes | str, place: Path) -> Any:
         raise ValueError(f"{place} is no JSON: it is not text") from error
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{place} holds JSON that cannot be read: a number too long, or lists too deep") from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, each on the disk before anything is put into it."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        sync(path.parent)
 
 
 def sync(path: Path) -> None:

@@ -13,7 +13,7 @@ from unweave.training.checkpoint import Checkpoints
 from unweave.training.engine import Engine
 from unweave.training.experiment import Experiment, read_experiment
 from unweave.training.history import Recording
-from unweave.training.results import claim, failure_words, keep_result, keep_snapshot
+from unweave.training.results import claim, drop_checkpoints, failure_words, keep_result, keep_snapshot
 from unweave.training.running import Interrupted, NotFinite, RunOptions, StepReport
 from unweave.training.trackers import tracked
 
@@ -39,6 +39,7 @@ def train(
             (failure,) = drive(Alone(experiment, data), [run], run, data.shape, how)
             if failure:
                 raise NotFinite(failure)
+        drop_checkpoints(run)  # those that a kill at the very end has left
     return run.path
 
 

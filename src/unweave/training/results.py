@@ -45,6 +45,7 @@ def keep_snapshot(folder: RunFolder, engine: Engine, member: int, shape: tuple[i
 def keep_result(folder: RunFolder, engine: Engine, member: int, shape: tuple[int, ...], recording: Recording) -> str:
     """Write what a member has become; for one that failed, a line that says why."""
     if ended(folder):
+        drop_checkpoints(folder)
         return ""  # written already, before an interruption
     failure = engine.failure(member)
     if failure is not None:
@@ -52,7 +53,7 @@ def keep_result(folder: RunFolder, engine: Engine, member: int, shape: tuple[int
         return _keep_failure(folder, engine, member, shape, failure)
     write_history(folder, recording.of(*engine.group_of(member)))
     folder.write("model.safetensors", weights_file(engine.weights(member), shape))
-    folder.remove(*folder.names("checkpoints/"))
+    drop_checkpoints(folder)
     return ""
 
 
@@ -67,6 +68,12 @@ def kept_words(folder: RunFolder, failure: Mapping[str, Any]) -> str:
     if "kept_step" not in failure:
         return "No weights were kept: no recorded step gave a finite loss."
     return f"Weights of step {failure['kept_step']}, whose loss was finite, are in {folder.path / LAST_GOOD}."
+
+
+def drop_checkpoints(folder: RunFolder) -> None:
+    """Remove what a finished run does not need any more; those of one that failed stay."""
+    if folder.has("model.safetensors"):
+        folder.remove(*folder.names("checkpoints/"))
 
 
 def weights_file(weights: Tensors, shape: tuple[int, ...]) -> bytes:
