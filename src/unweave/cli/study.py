@@ -134,7 +134,7 @@ def _tell(store: Store, name: str, as_json: bool) -> int:
         print_json(status.to_plain())
     else:
         tell_status(status)
-    return 1 if status.failed or status.failed_measures else 0
+    return 1 if status.failed or status.damaged or status.failed_measures or status.waiting else 0
 
 
 def _forget(store: Store, record: Record) -> int:

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
 from unweave.cli.options import add_component, add_fields, collect, command, grid, numbers, parse, real
 from unweave.data import Data, World
-from unweave.files import parse_json
+from unweave.files import read_json
 from unweave.runs.folder import RunFolder
+from unweave.runs.state import state_of
 from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
 from unweave.training.loop import train as train_experiment
 from unweave.training.memory import keep_freed_memory
@@ -36,8 +38,8 @@ TRACKING = {
 }
 
 
-def run(argv: Sequence[str]) -> None:
-    """Train, then say where the run is and what it uses."""
+def run(argv: Sequence[str]) -> int:
+    """Train, then say where the run is and what it uses; 1 where a model failed."""
     world = argv[0].replace("-", "_") if argv and not argv[0].startswith("-") else None
     parser = _parser(argv, world)
     given = vars(parse(parser, argv[1:] if world else argv))
@@ -53,17 +55,15 @@ def run(argv: Sequence[str]) -> None:
         configs = [experiment_to(experiment.resolve()) for experiment in chosen]
         print_json(configs if len(configs) > 1 else configs[0])
     elif len(chosen) > 1:
-        _tell_all(train_all(chosen, given), given["json"])
+        return _tell_all(train_all(chosen, given), given["json"])
     else:
         _tell(chosen[0], train_watched(chosen[0], given), given)
+    return 0
 
 
 def read_config(file: str) -> dict[str, Any]:
     """The settings of another run, from the file that ``--config`` names."""
-    plain = parse_json(Path(file).read_bytes(), Path(file))
-    if not isinstance(plain, dict):
-        raise ValueError(f"{file} must hold the settings of a run, as a run's config.json does")
-    return plain
+    return read_json(file, "the config.json of a run")
 
 
 def _tell(experiment: Experiment, path: Path, given: dict[str, Any]) -> None:
@@ -76,12 +76,17 @@ def _tell(experiment: Experiment, path: Path, given: dict[str, Any]) -> None:
         say(f"done: {path}\nsee it with: unweave show {path}    or: unweave report {path}")
 
 
-def _tell_all(paths: list[Path], as_json: bool) -> None:
-    states = {str(path): Run(path).state for path in paths}
+def _tell_all(paths: list[Path], as_json: bool) -> int:
+    states = {str(path): state_of(RunFolder(path), thorough=True) for path in paths}
+    failed = [state for state in states.values() if state.word != "done"]
     if as_json:
-        print_json([{"folder": folder, "state": state} for folder, state in states.items()])
+        print_json([{"folder": folder, "state": state.column} for folder, state in states.items()])
     else:
-        print_table(f"{len(states)} models", ("folder", "state"), list(states.items()))
+        told = [(folder, str(state)) for folder, state in states.items()]
+        print_table(f"{len(states)} models", ("folder", "state"), told)
+    if failed:
+        print(f"unweave: {len(failed)} of {len(states)} models failed", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def add_running_options(parser: argparse.ArgumentParser) -> None:

@@ -54,6 +54,7 @@ class CelebA(World):
     def load(self, progress: Progress | None = None) -> Data:
         check_fields(self)
         path = require(self.name, ATTRIBUTES)
+        verify(path, ATTRIBUTES)
         with reading(path, "the attributes of CelebA"):
             files, names, labels = _attributes(path)
         shape = (len(files), 3, PIXELS, PIXELS)

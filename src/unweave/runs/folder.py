@@ -144,11 +144,14 @@ class RunFolder:
 
     def _lists(self) -> tuple[dict[str, str], dict[str, str]]:
         try:
-            return read_sums(read_plain(self.path, SUMS, follow_links=self.follow_links))
-        except FileNotFoundError:
-            return {}, {}
+            return read_sums(self._content_or_none(SUMS) or self._list_or_nothing())
         except ValueError as error:
             raise DamagedFile(f"{self.path / SUMS} is damaged: {error}") from error
+
+    def _list_or_nothing(self) -> bytes:
+        # a disk that says once that there is no list may be wrong, and no list means no files
+        there = os.path.lexists(self.path / SUMS)
+        return read_plain(self.path, SUMS, follow_links=self.follow_links) if there else b""
 
     def _is(self, name: str, expected: str) -> bool:
         try:

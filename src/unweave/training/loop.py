@@ -13,7 +13,7 @@ from unweave.training.checkpoint import Checkpoints
 from unweave.training.engine import Engine
 from unweave.training.experiment import Experiment, read_experiment
 from unweave.training.history import Recording
-from unweave.training.results import claim, keep_result, keep_snapshot
+from unweave.training.results import claim, drop_checkpoints, failure_words, keep_result, keep_snapshot
 from unweave.training.running import Interrupted, NotFinite, RunOptions, StepReport
 from unweave.training.trackers import tracked
 
@@ -39,6 +39,7 @@ def train(
             (failure,) = drive(Alone(experiment, data), [run], run, data.shape, how)
             if failure:
                 raise NotFinite(failure)
+        drop_checkpoints(run)  # those that a kill at the very end has left
     return run.path
 
 
@@ -94,8 +95,7 @@ def _train_as_fleet(run: RunFolder, experiment: Experiment, data: Data | None, h
 
     train_many([experiment], run.path.parent, data=data, how=how, folders=[run.path])
     if run.has("failure.json"):
-        failure = run.read_json("failure.json")
-        raise NotFinite(f"training stopped at step {failure['step']}: {failure['term']} became {failure['value']}")
+        raise NotFinite(failure_words(run, run.read_json("failure.json")))
     return run.path
 
 

@@ -7,9 +7,10 @@ import torch
 
 from unweave import rng
 from unweave.data.world import Data
+from unweave.files import require_folder
 from unweave.models import Autoencoder
 from unweave.models.posteriors import Code
-from unweave.runs.folder import RunFolder
+from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.runs.state import state_of, steps
 from unweave.shapes import Float, Int, Tensor
 from unweave.training.batches import training_rows
@@ -17,12 +18,14 @@ from unweave.training.checkpoint import model_with, read_tensors
 from unweave.training.experiment import Experiment, read_experiment
 from unweave.training.history import History, read_history
 
+RUN = "the folder of a run, with the config.json and model.safetensors that `unweave train` writes"
+
 
 class Run:
     """A run by its folder. Every file is checked against its checksum before it is used; results come on the CPU."""
 
     def __init__(self, folder: Path | str, device: str = "cpu") -> None:
-        self.files, self.device = RunFolder(folder), device
+        self.files, self.device = RunFolder(require_folder(folder, RUN)), device
         if not self.files.has("config.json"):
             raise FileNotFoundError(f"{self.files.path} is not a run folder: it has no config.json of ours")
 
@@ -52,8 +55,9 @@ class Run:
 
     @cached_property
     def history(self) -> History:
-        """Every loss term and the statistics of every latent over training."""
-        self._require_done()
+        """Every loss term and the statistics of every latent over training; of a failed run, up to its failure."""
+        if state_of(self.files).word != "failed" or not self.files.names("history."):
+            self._require_done()
         return read_history(self.files)
 
     @cached_property
@@ -127,7 +131,9 @@ class Run:
     def _require_done(self) -> None:
         state = state_of(self.files)
         if state.word == "damaged":
-            raise ValueError(f"{self.path} is {state}")
+            raise DamagedFile(f"{self.path} is {state}")
+        if state.word == "failed":
+            raise ValueError(f"{self.path} has no trained model: {state}. {state.reason}")
         if state.word != "done":
             advice = "wait for its end" if state.word == "training" else f"finish it with: unweave resume {self.path}"
             raise ValueError(f"{self.path} is {state.column}; {advice}")
