@@ -7,8 +7,8 @@ succeeded by ``run~5``, which only one can make. On disk leases lie in ``claims/
 """
 
 import contextlib
-import json
 import os
+import re
 import secrets
 import socket
 import threading
@@ -17,8 +17,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from unweave.studies.sealed import sealed, unsealed
+
 BEAT, PATIENCE = 5.0, 60.0
 """Seconds between two beats, and without one until a holder on another machine counts as dead."""
+
+
+LEASE = re.compile(r"[0-9]{1,9}")
+"""The number behind a run's name, which counts its leases."""
 
 
 class Holder:
@@ -88,7 +94,7 @@ class Holder:
     def _beat(self, beat: int) -> None:
         aside = self.file.with_name(f".{self.file.name}")
         try:
-            aside.write_text(json.dumps(_self() | {"beat": beat}))
+            aside.write_text(sealed(_self() | {"beat": beat}))
             os.replace(aside, self.file)
         except OSError:
             aside.unlink(missing_ok=True)  # a full disk is not filled with torn beats
@@ -100,16 +106,19 @@ class Holders:
 
     def __init__(self, home: Path, patience: float = PATIENCE) -> None:
         self.home, self.patience = home, patience
-        self.seen: dict[str, tuple[str, float]] = {}
+        self.seen: dict[str, tuple[bytes, float]] = {}
 
     def alive(self, token: str) -> bool:
         """Whether a holder lives, as far as can be told so far."""
+        if not token or "/" in token:
+            return False  # of a lease that leads elsewhere
         try:
-            text = (self.home / "holders" / token).read_text()
-            holder = json.loads(text)
+            text = (self.home / "holders" / token).read_bytes()
         except (OSError, ValueError):
             return False
-        if holder.get("place") == _place():
+        holder = _opened(text)
+        # a damaged one may live: it beats again soon, or it does not
+        if holder is not None and holder["place"] == _place():
             return born(holder["pid"]) == holder["born"]
         before, since = self.seen.setdefault(token, (text, time.monotonic()))
         if before != text:
@@ -140,10 +149,20 @@ class Holders:
 
     def _holder(self, token: str) -> dict[str, Any] | None:
         try:
-            found: dict[str, Any] = json.loads((self.home / "holders" / token).read_text())
-        except (OSError, ValueError):
+            found = _opened((self.home / "holders" / token).read_bytes())
+        except OSError:
             return None
-        return {"host": found["host"], "pid": found["pid"]}
+        return None if found is None else {"host": found["host"], "pid": found["pid"]}
+
+
+def _opened(content: bytes) -> dict[str, Any] | None:
+    """What a holder's file says; None for one that is damaged."""
+    try:
+        found = unsealed(content)
+    except ValueError:
+        return None
+    kinds = {"host": str, "place": str, "pid": int, "born": str | None}
+    return found if all(key in found and isinstance(found[key], kind) for key, kind in kinds.items()) else None
 
 
 def born(pid: int) -> str | None:
@@ -179,7 +198,7 @@ def _leases(folder: Path, run_id: str) -> list[tuple[int, str]]:
     found = []
     for path in _entries(folder):
         name, _, number = path.name.rpartition("~")
-        if name == run_id and (token := _target(path)):
+        if name == run_id and LEASE.fullmatch(number) and (token := _target(path)):
             found.append((int(number), token))
     return found
 

@@ -1,14 +1,16 @@
 """Edited or half-deleted run folders: found by their checksums, and repaired by doing again what is missing."""
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from unweave.files import digest, write_text
 from unweave.runs.folder import DamagedFile, RunFolder
+from unweave.runs.names import read_plain
 from unweave.runs.sums import SUMS
+from unweave.studies.sealed import is_sealed, sealed, unsealed
 from unweave.training.experiment import Experiment, experiment_to
 from unweave.training.results import environment
 
@@ -50,9 +52,10 @@ class CheckedFolders:
     def __init__(self, home: Path) -> None:
         self.file = home / "checked.json"
         try:
-            self.known: dict[str, str] = json.loads(self.file.read_text())
+            found = unsealed(read_plain(home, self.file.name))
         except (OSError, ValueError):
-            self.known = {}
+            found = {}  # everything is checked again
+        self.known: dict[str, Any] = found.get("folders", {}) if is_sealed(found) else {}
 
     def problems(self, folders: Iterable[RunFolder]) -> dict[str, dict[str, str]]:
         """Damaged folders by id, with what is wrong; whole ones are remembered."""
@@ -66,7 +69,7 @@ class CheckedFolders:
             else:
                 self.known[folder.path.name] = signature
         if self.known != before:
-            write_text(self.file, json.dumps(self.known))
+            write_text(self.file, sealed({"folders": self.known}))
         return found
 
 

@@ -40,7 +40,7 @@ def status_of(store: Store, record: Record) -> Status:
     """Count the runs of a study."""
     import polars as pl
 
-    table = store.table(record.experiments)
+    table = store.table(record.experiments, measures=record.measures or None)
     counts = dict(table["state"].value_counts().rows()) if table.height else {}
     total = len(record.experiments)
     n = {state: int(counts.get(state, 0)) for state in ("done", "running", "failed", "damaged")}

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 
 import unweave
 from unweave.runs.folder import DamagedFile
+from unweave.studies.record import DamagedRecord
 from unweave.web.api_run import run_routes
 from unweave.web.api_store import store_routes
 from unweave.web.catalogue import Catalogue
@@ -59,6 +60,7 @@ PROBLEMS: dict[type[Exception], int] = {
     NotHere: 404,
     FileNotFoundError: 410,
     DamagedFile: 410,
+    DamagedRecord: 410,
     NotReady: 409,
     ValueError: 422,
     OSError: 410,
@@ -77,7 +79,7 @@ async def _misread(request: Request, error: Exception) -> JSONResponse:
 
 def _sentence(status: int) -> Callable[[Request, Exception], Any]:
     async def answer(request: Request, error: Exception) -> JSONResponse:
-        if status == 410 and not isinstance(error, DamagedFile):
+        if status == 410 and not isinstance(error, DamagedFile | DamagedRecord):
             words = f"this run's folder has changed or is damaged: {error}"
         elif status == 500:
             words = f"something went wrong here: {type(error).__name__}. The terminal says more."

@@ -180,6 +180,8 @@ class ScoresAnswer(Answer):
 
     kept: bool
     n_samples: int
+    protocol: str
+    """Examples, split and seed behind the numbers."""
     scores: list[ScoreAnswer]
     matrices: list[MatrixAnswer]
     left_out: dict[str, str]
@@ -255,6 +257,9 @@ class StudyAnswer(Answer):
     title: str
     ids: list[str] | None
     marks: list[Mark]
+    protocols: list[str] = []
+    """What its own measures were taken with, one sentence each."""
+    note: str = ""
 
 
 class Visit(Answer):

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from unweave.evaluation.encode import factor_names, known_factors
+from unweave.evaluation.evaluation import protocol_of_scores
 from unweave.evaluation.matrices import matrices
 from unweave.evaluation.measure import measure
 from unweave.evaluation.rows import find_rows
@@ -43,6 +44,7 @@ def _kept(found: Mapping[str, Any], more: list[MatrixAnswer]) -> ScoresAnswer:
     return ScoresAnswer(
         kept=True,
         n_samples=int(found["n_samples"]),
+        protocol=protocol_of_scores(found),
         scores=[one for name, part in per.items() for one in _scores(name, part["scores"])],
         matrices=[*more, *(one for name, part in per.items() for one in _matrices(name, part["parts"], names))],
         left_out={metric: str(why) for part in per.values() for metric, why in part.get("left_out", {}).items()},
@@ -60,6 +62,7 @@ def _quick(opened: OpenRun, names: list[str]) -> ScoresAnswer:
     return ScoresAnswer(
         kept=False,
         n_samples=len(code.mean),
+        protocol=f"{len(code.mean):,} examples, drawn by seed 0",
         scores=[one for name, part in found.items() for one in _scores(name, part["scores"])],
         matrices=_of_codes(opened, names),
         left_out={},
