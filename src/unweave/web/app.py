@@ -65,6 +65,7 @@ PROBLEMS: dict[type[Exception], int] = {
     ValueError: 422,
     OSError: 410,
     KeyError: 410,
+    RecursionError: 410,
     Exception: 500,
 }
 """What can go wrong and the status it is answered with; a folder that vanished or was damaged is 410, gone."""

@@ -109,7 +109,7 @@ class Catalogue:
         """Look at the store once."""
         with self._looking:
             names = self.store.names()
-            activity = Activity(holders(), homes_in(self.store.root), frozenset(self._holders.running()))
+            activity = Activity(holders(), homes_in(self.store.root), self._held())
             self.n_found = len(names)
             if not self.complete:
                 self._known = preloaded_rows(self.store)
@@ -154,6 +154,12 @@ class Catalogue:
                 if told != (told := repr(error)):
                     print(f"the table of runs could not be brought up to date: {told}", file=sys.stderr, flush=True)
             self._stopped.wait(max(QUIET, 12.0 * (time.thread_time() - began)))
+
+    def _held(self) -> frozenset[str]:
+        try:
+            return frozenset(self._holders.running())
+        except OSError:  # a store that may not be read, or is just now going
+            return frozenset()
 
     def _look_safely(self, name: str, activity: Activity) -> None:
         try:

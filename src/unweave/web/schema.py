@@ -28,6 +28,8 @@ class StoreAnswer(Answer):
     n_runs: int
     studies: list["StudyName"]
     searches: list[str]
+    note: str = ""
+    """Why nothing can be read, where that is so."""
 
 
 class StudyName(Answer):

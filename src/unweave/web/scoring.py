@@ -10,6 +10,8 @@ from unweave.evaluation.measure import measure
 from unweave.evaluation.rows import find_rows
 from unweave.metrics import METRICS
 from unweave.papers import PAPERS
+from unweave.runs.folder import DamagedFile
+from unweave.runs.row import read_object
 from unweave.web.latents import N_EXAMPLES, described
 from unweave.web.numbers import matrix, number
 from unweave.web.open_runs import OpenRun
@@ -33,9 +35,15 @@ WORDS = {
 def scores_answer(opened: OpenRun) -> ScoresAnswer:
     """Scores and matrices of a run."""
     names = list(factor_names(opened.with_data().data))
-    if opened.run.files.has("scores.json"):
-        return _kept(opened.run.files.read_json("scores.json"), _of_codes(opened, names))
-    return _quick(opened, names)
+    files = opened.run.files
+    if not files.has("scores.json"):
+        return _quick(opened, names)
+    found, more = read_object(files, "scores.json", files.sums()), _of_codes(opened, names)
+    try:
+        return _kept(found, more)
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        again = f"unweave evaluate {files.path.name}"
+        raise DamagedFile(f"{files.path / 'scores.json'} holds no scores; write it again with: {again}") from error
 
 
 def _kept(found: Mapping[str, Any], more: list[MatrixAnswer]) -> ScoresAnswer:

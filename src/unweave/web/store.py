@@ -24,8 +24,16 @@ class ReadOnlyStore:
         try:
             with os.scandir(self.root) as entries:
                 return sorted(one.name for one in entries if _listed(one))
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError:
             return []
+
+    def problem(self) -> str:
+        """Why nothing can be read here, in one sentence; empty where something can."""
+        try:
+            with os.scandir(self.root):
+                return ""
+        except OSError as error:
+            return f"{self.root} cannot be read: {error.strerror or error}; what is there appears as soon as it can be"
 
     def ids(self) -> list[str]:
         """Every run directly in the store."""
