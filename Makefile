@@ -2,12 +2,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow check bench docs clean
+.PHONY: help demo test test-slow check fuzz mutants bench docs clean
 
 help:
 	@echo "make demo       install, train a small model, write runs/demo/report.html (about three minutes)"
 	@echo "make test       install, check style, types and layers, run the default tests (under ten minutes)"
 	@echo "make test-slow  the tests that are left out of the default suite"
+	@echo "make fuzz       every command with ten thousand spoilt inputs; stopped, it goes on the next time"
+	@echo "make mutants    change one expression at a time in a copy, and see whether a test minds; it goes on too"
 	@echo "make bench      speed beside what you would otherwise run"
 	@echo "make docs       the pages of docs/ that are made from the code"
 
@@ -26,6 +28,12 @@ check: $(VENV)/installed-dev
 	$(BIN)/mypy
 	$(BIN)/mypy tests/front_door_types.py
 	$(BIN)/lint-imports
+
+fuzz: $(VENV)/installed-dev
+	$(BIN)/python tests/fuzz/fuzzer.py --cases 10000 --seed 0
+
+mutants: $(VENV)/installed-dev
+	$(BIN)/python tests/mutants.py --changes 200 --seed 0
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/training.py

@@ -111,7 +111,7 @@ def run(study: Study, root: Path, execute: Executor) -> None:
 
 def finished(study: Study, root: Path, execute: Executor) -> Path:
     """The store after an undisturbed call."""
-    if (status := _status(_forked(partial(run, study, root, execute)))) != 0:
+    if (status := status_of(forked(partial(run, study, root, execute)))) != 0:
         raise RuntimeError(f"the undisturbed study ended with status {status}")
     return root
 
@@ -149,7 +149,7 @@ def _one_kill(
     work: Callable[[], None], root: Path, setting: Setting, tally: Tally, seen: dict[str, tuple[int, int]]
 ) -> bool:
     """Start, wait for a random moment, kill whoever was killed least often. True when the study came to its end."""
-    main = _forked(work)
+    main = forked(work)
     time.sleep(setting.rng.uniform(0.0, setting.longest))
     victims = setting.victims(main, root)
     kind = min(victims, key=lambda kind: (tally.killed.get(kind, 0), setting.rng.random()))
@@ -160,7 +160,7 @@ def _one_kill(
         setting.rng.choice(victims[kind])()
         tally.kills += 1
         tally.killed[kind] = tally.killed.get(kind, 0) + 1
-    status = _status(main)  # unless it was the main process, the study goes on by itself
+    status = status_of(main)  # unless it was the main process, the study goes on by itself
     tally.hung += status is None
     tally.failed += bool(status) and kind != "main"
     tally.doubled += _trained_again(root, seen)
@@ -186,7 +186,7 @@ def _models(root: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _forked(work: Callable[[], None]) -> int:
+def forked(work: Callable[[], None]) -> int:
     """A copy of this process, with everything imported already, that does the work and ends."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -203,7 +203,7 @@ def _forked(work: Callable[[], None]) -> int:
         os._exit(status)
 
 
-def _status(pid: int) -> int | None:
+def status_of(pid: int) -> int | None:
     """How a child ended; None where it did not, and had to be killed."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:

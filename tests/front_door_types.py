@@ -23,6 +23,7 @@ from unweave.studies.results import Results
 
 def worlds_and_runs() -> None:
     assert_type(uw.worlds(), list[str])
+    uw.trust("mylib")
     assert_type(uw.world("images", path="faces/"), Data)
     run = uw.train("micro", "runs/one", objective=uw.BetaVAE(6), network="mlp", plan={"device": "cpu"}, latents=3)
     assert_type(run, uw.Run)

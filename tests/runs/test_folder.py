@@ -5,71 +5,16 @@ import multiprocessing
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from faults import Faults, Killed, failing, no_space
 
 from unweave import files
 from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.runs.sums import SUMS, read_sums, write_sums
-
-CALLS = ("mkdir", "open", "fsync", "close", "replace", "unlink", "stat", "lstat", "fstat")
-"""System calls that writing makes, through ``os``; ``write_bytes`` and ``write_text`` are added by hand."""
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL: nothing that would clean up gets a chance to."""
-
-
-class Faults:
-    """Counts system calls, and fails the one that is asked for; after a kill every further one fails too."""
-
-    def __init__(self, at: int, error: Callable[[], BaseException]) -> None:
-        self.at, self.error, self.count = at, error, 0
-
-    def hit(self) -> None:
-        self.count += 1
-        if self.count == self.at or (self.count > self.at and isinstance(self.error(), Killed)):
-            raise self.error()
-
-
-@contextmanager
-def failing(at: int, error: Callable[[], BaseException]) -> Iterator[Faults]:
-    """Every call of the folder layer counted; the ``at``-th one raises."""
-    faults = Faults(at, error)
-    with pytest.MonkeyPatch.context() as patch:
-        for name in CALLS:
-            patch.setattr(os, name, _counted(faults, getattr(os, name)))
-        for name in ("write_bytes", "write_text"):
-            patch.setattr(Path, name, _torn(faults, getattr(Path, name)))
-        yield faults
-
-
-def _counted(faults: Faults, real: Callable) -> Callable:
-    def call(*args, **kwargs):
-        faults.hit()
-        return real(*args, **kwargs)
-
-    return call
-
-
-def _torn(faults: Faults, real: Callable) -> Callable:
-    def call(self, content, **kwargs):
-        try:
-            faults.hit()
-        except BaseException:
-            real(self, content[: len(content) // 2], **kwargs)
-            raise
-        return real(self, content, **kwargs)
-
-    return call
-
-
-def _full() -> OSError:
-    return OSError(28, "No space left on device")
-
 
 ACTIONS: dict[str, tuple[Callable[[RunFolder], object], dict[str, bytes | None]]] = {
     "replace": (lambda folder: folder.write("a.json", b"new"), {"a.json": b"new", "b/c.json": b"other"}),
@@ -78,7 +23,7 @@ ACTIONS: dict[str, tuple[Callable[[RunFolder], object], dict[str, bytes | None]]
 }
 
 
-@pytest.mark.parametrize("error", [_full, Killed], ids=["full", "killed"])
+@pytest.mark.parametrize("error", [no_space, Killed], ids=["full", "killed"])
 @pytest.mark.parametrize("action", ACTIONS)
 def test_every_single_fault_leaves_the_folder_as_before_or_as_after(tmp_path: Path, action: str, error) -> None:
     act, changes = ACTIONS[action]
@@ -115,11 +60,11 @@ def test_a_reader_sees_the_old_content_or_the_new_one_at_every_instant(tmp_path:
 
     def look(faults: Faults) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(faults, "hit", lambda: None)
+            patch.setattr(faults, "hit", lambda name: None)
             seen.add(RunFolder(tmp_path).read("a.json"))
 
     with failing(0, Killed) as faults:
-        faults.hit = lambda: look(faults)  # type: ignore[method-assign]
+        faults.hit = lambda name: look(faults)  # type: ignore[method-assign]
         folder.write("a.json", b"new")
     assert seen == {b"old", b"new"}
 

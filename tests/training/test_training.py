@@ -1,13 +1,8 @@
-"""Training: exact resumption for every objective, kills at random moments, non-finite losses, and damaged files."""
+"""Training: exact resumption for every objective, non-finite losses, and damaged files."""
 
 import json
 import math
-import os
-import random
-import signal
 import subprocess
-import sys
-import time
 from dataclasses import replace
 
 import pytest
@@ -210,56 +205,6 @@ def test_a_full_disk_leaves_the_checkpoint_before_it(data, tmp_path, monkeypatch
     assert weights(resume(run.path, data=data))[0] == weights(train(TINY, tmp_path / "whole", data=data))[0]
 
 
-KILLED = """
-import sys
-from unweave.training.loop import train
-from unweave.training.running import RunOptions
-from unweave.training.experiment import experiment_from
-import json
-train(experiment_from(json.loads(sys.argv[1])), sys.argv[2], how=RunOptions(save_every=0.0))
-"""
-
-
-def killed_and_resumed(tmp_path, n_kills, seed=0):
-    """Train in a process that is killed at random moments, then to the end; the number of kills that hit."""
-    experiment = replace(TINY, steps=400, history_every=20)
-    chance, hits = random.Random(seed), 0
-    command = [sys.executable, "-c", KILLED, json.dumps(experiment_to(experiment)), str(tmp_path / "killed")]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    while hits < n_kills:
-        process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-        while process.poll() is None and not (tmp_path / "killed" / "config.json").exists():
-            time.sleep(0.01)
-        time.sleep(chance.uniform(0.0, 0.4) + (2.5 if hits % 2 else 0.0))
-        if process.poll() is not None:
-            break
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        hits += 1
-    whole = train(experiment, tmp_path / "whole")
-    killed = resume(tmp_path / "killed")
-    assert weights(whole)[0] == weights(killed)[0]
-    assert torch.equal(weights(whole)[1], weights(killed)[1])
-    return hits
-
-
-def test_killed_at_random_moments(tmp_path):
-    assert killed_and_resumed(tmp_path, 3) >= 1
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_killed_at_twenty_random_moments(tmp_path):
-    hits = 0
-    for attempt in range(20):
-        folder = tmp_path / str(attempt)
-        folder.mkdir()
-        hits += killed_and_resumed(folder, 20 - hits, seed=attempt)
-        if hits >= 20:
-            break
-    assert hits >= 20
-
-
 def test_experiments_survive_json():
     experiment = replace(TINY, objective=FactorVAE(3.0, "study"), snapshots=(1, 2)).resolve()
     again = experiment_from(json.loads(json.dumps(experiment_to(experiment))))
@@ -273,7 +218,7 @@ def test_experiments_survive_json():
         ({"latents": 0}, "latents must be at least 1, not 0"),
         ({"steps": -1}, "steps must be at least 1"),
         ({"holdout": 1.0}, r"holdout must lie in \[0, 1\)"),
-        ({"seed": -3}, "seed must lie in"),
+        ({"seed": -3}, "seed must be 0 or more, not -3"),
         ({"snapshots": (30,)}, r"snapshots must lie in 0…20"),
         ({"plan": Plan("tpu")}, "plan.device must be auto, cpu, cuda"),
     ],

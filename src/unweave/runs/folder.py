@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from unweave.files import digest, write_atomically, write_text
+from unweave.files import digest, parse_json, write_atomically, write_text
 from unweave.runs.lock import long_lock, short_lock
 from unweave.runs.names import read_plain, refuse_links
 from unweave.runs.sums import SUMS, read_sums, salvaged_sums, write_sums
@@ -127,7 +127,7 @@ class RunFolder:
 
     def read_json(self, name: str) -> Any:
         """A JSON file, after checking it."""
-        return json.loads(self.read(name))
+        return parse_json(self.read(name), self.path / name)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -144,11 +144,14 @@ class RunFolder:
 
     def _lists(self) -> tuple[dict[str, str], dict[str, str]]:
         try:
-            return read_sums(read_plain(self.path, SUMS, follow_links=self.follow_links))
-        except FileNotFoundError:
-            return {}, {}
+            return read_sums(self._content_or_none(SUMS) or self._list_or_nothing())
         except ValueError as error:
             raise DamagedFile(f"{self.path / SUMS} is damaged: {error}") from error
+
+    def _list_or_nothing(self) -> bytes:
+        # a disk that says once that there is no list may be wrong, and no list means no files
+        there = os.path.lexists(self.path / SUMS)
+        return read_plain(self.path, SUMS, follow_links=self.follow_links) if there else b""
 
     def _is(self, name: str, expected: str) -> bool:
         try:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from unweave.files import make_folder
+
 LONG, SHORT = ".lock", ".writing"
 LISTED, JUST_NOW = Path("/proc/locks"), 75.0
 """Where Linux lists locks; elsewhere a folder counts as locked for so many seconds after it was written."""
@@ -20,7 +22,7 @@ def long_lock(folder: Path) -> Iterator[None]:
     """Hold a folder for one process; a second one is told so at once. A kill releases it."""
     import fcntl
 
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with _opened(folder / LONG) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -81,7 +83,7 @@ def _taken(path: Path) -> IO[bytes]:
     """The file, locked; one that its last holder has deleted meanwhile is no lock any more."""
     import fcntl
 
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     while True:
         with contextlib.ExitStack() as stack:
             file = stack.enter_context(_opened(path))

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from unweave.runs.names import check_name, read_plain
 from unweave.studies.sealed import sealed, unsealed
 
 BEAT, PATIENCE = 5.0, 60.0
@@ -113,7 +114,7 @@ class Holders:
         if not token or "/" in token:
             return False  # of a lease that leads elsewhere
         try:
-            text = (self.home / "holders" / token).read_bytes()
+            text = read_plain(self.home / "holders", _plain(token), most=100_000)
         except (OSError, ValueError):
             return False
         holder = _opened(text)
@@ -149,8 +150,8 @@ class Holders:
 
     def _holder(self, token: str) -> dict[str, Any] | None:
         try:
-            found = _opened((self.home / "holders" / token).read_bytes())
-        except OSError:
+            found = _opened(read_plain(self.home / "holders", _plain(token), most=100_000))
+        except (OSError, ValueError):
             return None
         return None if found is None else {"host": found["host"], "pid": found["pid"]}
 
@@ -213,6 +214,13 @@ def _entries(folder: Path) -> list[Path]:
         return [folder / name for name in os.listdir(folder)]
     except FileNotFoundError:
         return []
+
+
+def _plain(token: str) -> str:
+    """The name of a holder's file; a lease may be a stranger's, and point anywhere."""
+    if "/" in token:
+        raise ValueError(f"{token[:80]!r} is no holder of a lease")
+    return check_name(token)
 
 
 def _target(path: Path) -> str:

@@ -166,6 +166,6 @@ def _value(value: Any) -> str:
 
 
 def _file(home: Path, name: str) -> Path:
-    if not name or name.startswith(".") or "/" in name or "\\" in name:
+    if not name or name.startswith(".") or "/" in name or "\\" in name or not name.isprintable():
         raise ValueError(f"the name of a study becomes a file's, such as z-table-3.4-smoke, and cannot be {name!r}")
     return home / "studies" / f"{name}.json"

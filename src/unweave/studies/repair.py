@@ -1,5 +1,6 @@
 """Edited or half-deleted run folders: found by their checksums, and repaired by doing again what is missing."""
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Iterable
@@ -69,7 +70,8 @@ class CheckedFolders:
             else:
                 self.known[folder.path.name] = signature
         if self.known != before:
-            write_text(self.file, sealed({"folders": self.known}))
+            with contextlib.suppress(OSError):  # a store that may only be read
+                write_text(self.file, sealed({"folders": self.known}))
         return found
 
 

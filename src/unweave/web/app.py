@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 import unweave
 from unweave.runs.folder import DamagedFile
 from unweave.studies.record import DamagedRecord
+from unweave.trusted import Untrusted
 from unweave.web.api_run import run_routes
 from unweave.web.api_store import store_routes
 from unweave.web.catalogue import Catalogue
@@ -62,6 +63,7 @@ PROBLEMS: dict[type[Exception], int] = {
     DamagedFile: 410,
     DamagedRecord: 410,
     NotReady: 409,
+    Untrusted: 409,
     ValueError: 422,
     OSError: 410,
     KeyError: 410,

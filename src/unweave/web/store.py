@@ -50,7 +50,7 @@ class ReadOnlyStore:
     def own_file(self, *names: str) -> bytes | None:
         """A file of the store's own folder, ``.unweave``; None where there is none."""
         place = self.own_folder(*names[:-1])
-        return None if place is None else read_inside(place / names[-1])
+        return None if place is None else read_inside(place, names[-1])
 
     def report_file(self, name: str, file: str) -> bytes | None:
         """A file of a study's report, None where there is none; DamagedFile where it is not what was written."""
@@ -58,7 +58,7 @@ class ReadOnlyStore:
         if place is None:
             return None
         # reports of version 0.1.0 have no list
-        return RunFolder(place).read(file) if RunFolder(place).has(file) else read_inside(place / file)
+        return RunFolder(place).read(file) if RunFolder(place).has(file) else read_inside(place, file)
 
     def own_names(self, *folders: str, suffix: str = ".json") -> list[str]:
         """Names of files in a folder below ``.unweave``, without their suffix."""
@@ -75,7 +75,7 @@ class ReadOnlyStore:
         place = self.root
         for name in (".unweave", *folders):
             place = place / name
-            if not _is_folder(place):
+            if "/" in name or name == ".." or not _is_folder(place):
                 return None
         return place
 
@@ -103,10 +103,10 @@ def _refuse_any_link(path: Path) -> None:
                 raise NotHere(f"{path.name} holds a link, {_shown(name)}; links are not followed, copy the file there")
 
 
-def read_inside(path: Path) -> bytes | None:
-    """The content of a plain file, None where there is none; a link is not followed."""
+def read_inside(folder: Path, name: str) -> bytes | None:
+    """The content of a plain file of a folder, None where there is none; no link is followed, and no way out."""
     try:
-        return read_plain(path.parent, path.name, most=LARGEST)
+        return read_plain(folder, name, most=LARGEST)
     except (OSError, ValueError):
         return None
 

@@ -7,7 +7,6 @@ are taken away by no fault of it. When a head node dies, the cluster does: the s
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -92,11 +91,12 @@ def _task(text: str, root: str, save_every: float, stop_file: str) -> str | int:
     """What runs on the cluster: ``ended`` or ``stopped``, or the number of the error of a full disk."""
     from unweave.studies.failures import is_full
 
-    modules = str(Path(root) / ".unweave" / "modules")
-    if modules not in sys.path:
-        sys.path.insert(0, modules)
     try:
-        train_and_measure(pack_from(text), root, RunOptions((), save_every, _asking(Path(stop_file))))
+        train_and_measure(
+            pack_from(text, Path(root) / ".unweave" / "modules"),
+            root,
+            RunOptions((), save_every, _asking(Path(stop_file))),
+        )
     except Interrupted:
         return "stopped"
     except OSError as error:

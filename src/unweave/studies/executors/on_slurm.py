@@ -6,7 +6,6 @@ where it stopped. No accounting is needed: what has ended is seen in the store a
 
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -93,8 +92,6 @@ class Task:
         self.root, self.save_every, self.stop_file = root, save_every, stop_file
 
     def __call__(self, text: str) -> str:
-        modules = str(Path(self.root) / ".unweave" / "modules")
-        sys.path.insert(0, modules)
         self.stop, self.said = threading.Event(), list[BaseException]()
         self.working = threading.Thread(target=self._perform, args=(text,))
         self.working.start()
@@ -117,7 +114,8 @@ class Task:
 
     def _perform(self, text: str) -> None:
         try:
-            train_and_measure(pack_from(text), self.root, RunOptions((), self.save_every, self.stop.is_set))
+            pack = pack_from(text, Path(self.root) / ".unweave" / "modules")
+            train_and_measure(pack, self.root, RunOptions((), self.save_every, self.stop.is_set))
         except BaseException as error:
             self.said.append(error)
 
@@ -158,7 +156,7 @@ def _options(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = part.partition("=")
-        if not equals:
+        if not equals or not part.isprintable():
             raise ValueError(f"--slurm takes NAME=VALUE,…, such as partition=gpu,time=240, not {part!r}")
         found[name.strip()] = int(value) if value.strip().isdigit() else value.strip()
     return found

@@ -72,7 +72,8 @@ class FleetEngine:
         return None if step < 0 else (step, self._own(member, self.fleet.good))
 
     def tensors(self) -> Tensors:
-        return state_tensors(self.fleet)
+        # the last good weights are renewed by the next recorded step: a third of a checkpoint is not written for them
+        return {name: tensor for name, tensor in state_tensors(self.fleet).items() if not name.startswith("good")}
 
     def restore(self, tensors: Tensors) -> None:
         set_state(self.fleet, tensors)

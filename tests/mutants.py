@@ -1,0 +1,339 @@
+"""Change one expression at a time in a copy of the package, and see whether a test minds.
+
+python tests/mutants.py --changes 200 --seed 0         goes on where it was stopped; --again begins anew
+python tests/mutants.py --only 17                      one change, with what its tests said
+
+Comparisons, operators, numbers, negations and slices are changed, as many in each part as it has lines. The tests that
+should mind are those of the mirrored folder that import the module, directly or through others, nearest first; the
+first failure ends a trial. What survives is read: it gets a test, or is shown to change nothing.
+"""
+
+import argparse
+import ast
+import copy
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PARTS = ("models", "metrics", "training", "studies", "data", "evaluation")
+LIMIT, MOST_FILES = 60.0, 7
+
+COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.MatMult: ast.Mult,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Change:
+    """One expression of one file, and what it becomes."""
+
+    file: str
+    line: int
+    before: str
+    after: str
+    place: int
+    """Which of the file's expressions that can be changed."""
+
+
+def changes_of(file: Path) -> list[Change]:
+    """Every change that a file allows."""
+    tree = ast.parse(file.read_text())
+    return [
+        Change(file.relative_to(ROOT).as_posix(), _line(node), ast.unparse(node)[:100], ast.unparse(new)[:100], place)
+        for place, (node, new) in enumerate(_changes(tree))
+    ]
+
+
+def changed_text(file: Path, place: int) -> str:
+    """The file with one change."""
+    tree = ast.parse(file.read_text())
+    node, new = list(_changes(tree))[place]
+    return ast.unparse(_Swap(node, new).visit(tree))
+
+
+class _Swap(ast.NodeTransformer):
+    def __init__(self, node: ast.AST, new: ast.AST) -> None:
+        self.node, self.new = node, new
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        return self.new if node is self.node else self.generic_visit(node)
+
+
+def _changes(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
+    skipped = {id(inner) for node in _not_computed(tree) for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if id(node) not in skipped and (new := _other(node)) is not None:
+            yield node, ast.copy_location(new, node)
+
+
+def _not_computed(tree: ast.Module) -> Iterator[ast.AST]:
+    """Types, texts for people, and what is asked only while types are checked."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
+            yield node.annotation
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
+            yield node.returns
+        elif isinstance(node, ast.JoinedStr | ast.Raise | ast.Assert | ast.Import | ast.ImportFrom) or (
+            isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        ):
+            yield node
+        elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id[0].isupper():
+            yield node  # Float[Tensor, "…"]
+        elif (
+            isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.BitOr)
+        ):
+            yield node
+
+
+def _other(node: ast.AST) -> ast.AST | None:
+    new = copy.deepcopy(node)
+    if isinstance(new, ast.Compare) and type(new.ops[0]) in COMPARED:
+        new.ops[0] = COMPARED[type(new.ops[0])]()
+    elif isinstance(new, ast.BinOp) and type(new.op) in OPERATORS and not _is_text(new):
+        new.op = OPERATORS[type(new.op)]()
+    elif isinstance(new, ast.BoolOp):
+        new.op = ast.And() if isinstance(new.op, ast.Or) else ast.Or()
+    elif isinstance(new, ast.UnaryOp) and isinstance(new.op, ast.Not | ast.USub):
+        return new.operand
+    elif isinstance(new, ast.Constant) and type(new.value) in (int, float):
+        new.value = new.value + 1 if isinstance(new.value, int) else new.value * 2 or 1.0
+    elif isinstance(new, ast.Constant) and isinstance(new.value, bool):
+        new.value = not new.value
+    elif isinstance(new, ast.Slice) and (new.lower or new.upper):
+        new.lower, new.upper = new.upper, new.lower
+    else:
+        return None
+    return new
+
+
+def _is_text(node: ast.BinOp) -> bool:
+    sides = (node.left, node.right)
+    return any(
+        isinstance(side, ast.JoinedStr) or (isinstance(side, ast.Constant) and isinstance(side.value, str))
+        for side in sides
+    )
+
+
+def _line(node: ast.AST) -> int:
+    return getattr(node, "lineno", 0)
+
+
+def drawn(seed: int, n: int) -> list[Change]:
+    """Changes without repetition, each part in proportion to what can be changed there."""
+    files = [file for part in PARTS for file in sorted((ROOT / "src" / "unweave" / part).rglob("*.py"))]
+    known = [change for file in files if "kernels" not in file.parts for change in changes_of(file)]
+    return random.Random(seed).sample(known, min(n, len(known)))
+
+
+def tests_for(file: str) -> list[str]:
+    """Test files that should mind a change of a module, the nearest first."""
+    module = file.removeprefix("src/").removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    part, stem = module.split(".")[1], module.rpartition(".")[2]
+    near = {
+        test: reached
+        for test, found in _imports_of_tests().items()
+        if (reached := _distance(found, module)) is not None
+    }
+    mirrored = f"tests/{part}/"
+
+    def rank(test: str) -> tuple[bool, bool, bool, int, int]:
+        named = stem in Path(test).stem or Path(test).stem.removeprefix("test_") in stem
+        return (
+            not named,
+            not test.startswith((mirrored, "tests/contracts/", "tests/theory/")),
+            near[test] > 1,
+            near[test],
+            len(test),
+        )
+
+    chosen = [
+        test for test in sorted(near, key=rank) if not re.search(r"fuzz|kills|browser|ray|slurm|gpu|faults", test)
+    ]
+    return chosen[:MOST_FILES]
+
+
+def _distance(found: frozenset[str], module: str) -> int | None:
+    """How many imports lie between a test and a module: 1 where the test imports it; None where nothing leads there."""
+    if module in found or any(name.startswith(module + ".") for name in found):
+        return 1
+    seen, now, steps = set(found), set(found), 1
+    while now and steps < 6:
+        steps += 1
+        now = {name for one in now for name in _graph().get(one, ())} - seen
+        if module in now:
+            return steps
+        seen |= now
+    return None
+
+
+@cache
+def _graph() -> dict[str, frozenset[str]]:
+    """Module to modules of the package that it imports, also inside functions."""
+    source = ROOT / "src"
+    names = {
+        path: ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
+        for path in source.rglob("*.py")
+    }
+    return {name: _imported(path, frozenset(names.values())) for path, name in names.items()}
+
+
+@cache
+def _imports_of_tests() -> dict[str, frozenset[str]]:
+    known = frozenset(_graph())
+    tests = sorted((ROOT / "tests").rglob("test_*.py"))
+    return {path.relative_to(ROOT).as_posix(): _imported(path, known) for path in tests}
+
+
+def _imported(path: Path, known: frozenset[str]) -> frozenset[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    found |= {"unweave.api"} if "unweave" in found else set()
+    return frozenset(found & known)
+
+
+def tried(change: Change, place: Path) -> tuple[str, str]:
+    """``noticed``, ``survived`` or ``untested``, and what pytest said last. The copy is as before afterwards."""
+    tests, target = tests_for(change.file), place / change.file
+    if not tests:
+        return "untested", ""
+    kept = target.read_text()
+    target.write_text(changed_text(ROOT / change.file, change.place))
+    try:
+        return _run(tests, place)
+    finally:
+        target.write_text(kept)
+
+
+def _run(tests: list[str], place: Path) -> tuple[str, str]:
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-m",
+        "not slow",
+        "-p",
+        "no:cacheprovider",
+        "--timeout=60",
+        *tests,
+    ]
+    environment = os.environ | {
+        "PYTHONPATH": str(place / "src"),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    process = subprocess.Popen(
+        words,
+        cwd=place,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said = process.communicate(timeout=LIMIT)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        said = process.communicate()[0]
+        return ("noticed" if re.search(r"^[.sx]*[FE]", said, re.MULTILINE) else "no time"), said[-1500:]
+    return ("survived" if process.returncode == 0 else "noticed"), said[-1500:]
+
+
+def copied(place: Path) -> Path:
+    """The working tree, less what is not code."""
+    for name in ("src", "tests", "benchmarks", "docs"):
+        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "Makefile", "ARCHITECTURE.md", "CITATION.cff"):
+        if (ROOT / name).exists():
+            shutil.copy(ROOT / name, place / name)
+    shared = ROOT.parent / "shared"
+    if shared.exists():
+        (place.parent / "shared").symlink_to(shared)
+    return place
+
+
+def report(told: list[dict[str, object]]) -> str:
+    """The share that was noticed, and every survivor to read."""
+    counts = {
+        word: sum(one["outcome"] == word for one in told) for word in ("noticed", "survived", "untested", "no time")
+    }
+    share = counts["noticed"] / max(1, len(told) - counts["no time"])
+    lines = [f"{len(told)} changes: {counts}; noticed {share:.0%} of those that had time"]
+    lines += [
+        f"{one['outcome']:9} {one['number']:>4}  {one['file']}:{one['line']}  {one['before']}  →  {one['after']}"
+        for one in told
+        if one["outcome"] != "noticed"
+    ]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Try changes and report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--changes", type=int, default=200, metavar="N")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, metavar="K", help="one change, and what its tests said")
+    parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many, to go on later")
+    parser.add_argument("--state", type=Path, default=ROOT / "build" / "mutants.jsonl", help="what was tried")
+    parser.add_argument("--again", action="store_true", help="forget what was tried")
+    parser.add_argument("--list", action="store_true", help="only say what would be changed, and what would mind")
+    given = parser.parse_args()
+    chosen = drawn(given.seed, given.changes)
+    if given.list:
+        for number, change in enumerate(chosen):
+            print(number, f"{change.file}:{change.line}", change.before, "→", change.after, *tests_for(change.file)[:3])
+        return 0
+    with tempfile.TemporaryDirectory() as made:
+        place = copied(Path(made) / "copy")
+        if given.only is not None:
+            print(chosen[given.only], tests_for(chosen[given.only].file), *tried(chosen[given.only], place), sep="\n")
+            return 0
+        told = _told(given, chosen, lambda change: tried(change, place))
+    print(report(told))
+    return 0
+
+
+def _told(
+    given: argparse.Namespace, chosen: list[Change], trial: Callable[[Change], tuple[str, str]]
+) -> list[dict[str, object]]:
+    if given.again:
+        given.state.unlink(missing_ok=True)
+    given.state.parent.mkdir(parents=True, exist_ok=True)
+    lines = given.state.read_text().splitlines() if given.state.exists() else []
+    told = [one for one in map(json.loads, lines) if one["seed"] == given.seed]
+    until = time.monotonic() + given.minutes * 60
+    for number, change in enumerate(chosen):
+        if any(one["number"] == number for one in told) or time.monotonic() > until:
+            continue
+        outcome, _ = trial(change)
+        told.append({"seed": given.seed, "number": number, "outcome": outcome} | vars(change))
+        with given.state.open("a") as file:
+            file.write(json.dumps(told[-1]) + "\n")
+    return told
+
+
+if __name__ == "__main__":
+    sys.exit(main())
