@@ -93,6 +93,11 @@ def _empty() -> "pl.DataFrame":
     return pl.DataFrame({"id": [], "signature": []}, schema={"id": pl.String, "signature": pl.String})
 
 
+def read_index(home: Path) -> "pl.DataFrame":
+    """The index as it was left; one that is missing, torn, edited or of another version is an empty one."""
+    return _read(home).table
+
+
 def index_rows(home: Path) -> list[dict[str, Any]]:
     """The rows of the index as their runs would give them; none where a column would make some of them others."""
     found = _read(home)
@@ -100,7 +105,6 @@ def index_rows(home: Path) -> list[dict[str, Any]]:
 
 
 def _read(home: Path) -> Index:
-    """The index as it was left; one that is missing, torn, edited or of another version is an empty one."""
     import polars as pl
 
     try:

@@ -87,10 +87,11 @@ def _without_damaged_weights(store: Store, table: "pl.DataFrame") -> "pl.DataFra
         for run_id, found in CheckedFolders(store.home).problems(folders).items()
     }
     is_damaged = pl.col("id").is_in(list(problems))
+    failure = pl.col("failure") if "failure" in table.columns else pl.lit(None, pl.String)
     return (
         table.with_columns(
             pl.when(is_damaged).then(pl.lit("damaged")).otherwise(pl.col("state")).alias("state"),
-            pl.when(is_damaged).then(pl.col("id").replace(problems)).otherwise(pl.col("failure")).alias("failure"),
+            pl.when(is_damaged).then(pl.col("id").replace(problems)).otherwise(failure).alias("failure"),
         )
         if problems
         else table
