@@ -25,7 +25,7 @@ from unweave.metrics.dimension.intrinsic import intrinsic
 from unweave.metrics.geometry.ima import ima_contrast
 from unweave.metrics.geometry.jacobian import CHUNK, decoder_gram
 from unweave.metrics.geometry.orthogonality import dto
-from unweave.models import VAE, Architecture
+from unweave.models import Architecture, Autoencoder
 
 TURNS = 5
 
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def time_dto(n: int, chunks: list[int]) -> dict[str, Any]:
-    model = VAE(Architecture((1, 64, 64)), "pytorch", 0).requires_grad_(False)
+    model = Autoencoder(Architecture((1, 64, 64)), "pytorch", 0).requires_grad_(False)
     codes = rng.normal(0, rng.Purpose.EVALUATE, 0, n, 10)
     few_grams = decoder_gram(model.decoder, codes[:64])
     found: dict[str, Any] = {"examples": n}

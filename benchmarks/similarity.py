@@ -28,7 +28,7 @@ from unweave.metrics.similarity.cka import PIECE, cka_matrix, inner_products, no
 from unweave.metrics.similarity.layers import centred
 from unweave.metrics.similarity.minibatch import minibatch_cka
 from unweave.metrics.similarity.procrustes import nuclear, reduced
-from unweave.models import VAE, Architecture
+from unweave.models import Architecture, Autoencoder
 
 THESIS = 30_659
 WIDTHS = (4096, 32768, 8192, 4096, 1024, 256, 10, 10, 10, 256, 1024, 4096, 8192, 32768, 4096)
@@ -62,7 +62,7 @@ def main() -> None:
 @torch.no_grad()
 def activations(seed: int, n: int, device: str) -> list[torch.Tensor]:
     """Input and the 14 layers of a conv VAE, as flat tables."""
-    model = VAE(Architecture((1, 64, 64)), "pytorch", seed).to(device)
+    model = Autoencoder(Architecture((1, 64, 64)), "pytorch", seed).to(device)
     images = rng.uniform(0, rng.Purpose.EVALUATE, 0, n, 4096).view(n, 1, 64, 64).to(device)
     kept: list[torch.Tensor] = [images]
     trunk, decoder = model.encoder.trunk, model.decoder

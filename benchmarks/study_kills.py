@@ -38,7 +38,7 @@ from unweave.studies.leases import Holders
 from unweave.studies.measures import Polarised
 from unweave.studies.run import run_study
 from unweave.studies.study import Study
-from unweave.training.loop import Manner
+from unweave.training.running import RunOptions
 
 COMPARED = ("config.json", "model.safetensors", "history.", "measures/")
 
@@ -106,7 +106,7 @@ def kill_until(moments: int, study: Study, folder: Path, setting: Setting) -> Ta
 def run(study: Study, root: Path, execute: Executor) -> None:
     """The study, saving often."""
     torch.set_num_threads(1)
-    run_study(study, root, execute=execute, how=Manner((), 0.02))
+    run_study(study, root, execute=execute, how=RunOptions((), 0.02))
 
 
 def finished(study: Study, root: Path, execute: Executor) -> Path:

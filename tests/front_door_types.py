@@ -13,7 +13,7 @@ from unweave.evaluation.finding import Finding
 from unweave.evaluation.scores import Scores
 from unweave.evaluation.similarity import Similarity
 from unweave.metrics.dimension.intrinsic import Intrinsic
-from unweave.models import VAE, Likelihood, Network, Objective, Optimiser
+from unweave.models import Autoencoder, Likelihood, Network, Objective, Optimiser
 from unweave.models.posteriors import Code
 from unweave.recipes.diagnose import Diagnosed
 from unweave.recipes.dimension import Dimension
@@ -23,6 +23,7 @@ from unweave.studies.results import Results
 
 def worlds_and_runs() -> None:
     assert_type(uw.worlds(), list[str])
+    uw.trust("mylib")
     assert_type(uw.world("images", path="faces/"), Data)
     run = uw.train("micro", "runs/one", objective=uw.BetaVAE(6), network="mlp", plan={"device": "cpu"}, latents=3)
     assert_type(run, uw.Run)
@@ -31,7 +32,7 @@ def worlds_and_runs() -> None:
     assert_type(run.experiment, uw.Experiment)
     assert_type(run.encode(run.images(8)), Code)
     assert_type(uw.export(run, "model"), Path)
-    assert_type(uw.from_pretrained("model"), VAE)
+    assert_type(uw.from_pretrained("model"), Autoencoder)
     uw.train("micro", latentss=3)  # type: ignore[call-arg]
     uw.train("micro", latents="3")  # type: ignore[arg-type]
     uw.trian  # type: ignore[attr-defined]  # noqa: B018

@@ -41,5 +41,6 @@ from unweave.training.experiment import Plan as Plan
 from unweave.training.export import export as export
 from unweave.training.export import from_pretrained as from_pretrained
 from unweave.training.run import Run as Run
+from unweave.trusted import trust as trust
 
 __version__: str

@@ -1,14 +1,64 @@
 """Files that survive a kill: written aside, forced to the disk, and only then given their name."""
 
 import hashlib
+import json
 import os
+import re
+import stat
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 Progress = Callable[[str, int, int], None]
 """Called with (what is being done, how far, of how much)."""
+
+KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+PART = re.compile(r"\..+\.(?P<process>[0-9]{1,10})(?:-[0-9]+)?\.part")
+ABANDONED = 600.0
+"""Seconds after which a half-written file whose process is gone belongs to nobody, not even on another machine."""
+
+
+def require_file(path: Path | str, wanted: str = "a file") -> Path:
+    """The path of a file, or of a link to one; folders, pipes, sockets and devices are refused without opening them."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise FileNotFoundError(f"{path} does not exist; give {wanted}") from error
+    except ValueError as error:  # a zero byte in the name
+        raise ValueError(f"{str(path)!r} is no name of a file: {error}") from error
+    if (kind := _kind(mode)) != "a file":
+        raise ValueError(f"{path} is {kind}; give {wanted}")
+    return Path(path)
+
+
+def require_folder(path: Path | str, wanted: str) -> Path:
+    """The path of a folder, which may be there or not; anything else under its name is refused."""
+    try:
+        kind = _kind(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return Path(path)
+    except ValueError as error:  # a zero byte in the name
+        raise ValueError(f"{str(path)!r} is no name of a folder: {error}") from error
+    if kind != "a folder":
+        raise ValueError(f"{path} is {kind}; give {wanted}")
+    return Path(path)
+
+
+def read_json(path: Path | str, wanted: str) -> dict[str, Any]:
+    """The object in a user's JSON file; whatever is wrong with it is one sentence."""
+    path = require_file(path, wanted)
+    found = parse_json(path.read_bytes(), path)
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} holds a JSON {type(found).__name__}, not an object; give {wanted}")
+    return found
 
 
 def write_atomically(path: Path, write: Callable[[Path], Any], ready: Callable[[], None] = lambda: None) -> None:
@@ -30,9 +80,33 @@ def write_atomically(path: Path, write: Callable[[Path], Any], ready: Callable[[
         raise
 
 
+def remove_abandoned(folder: Path) -> None:
+    """Delete what killed processes have left half written in a folder."""
+    for part in folder.glob(".*.part"):
+        found = PART.fullmatch(part.name)
+        try:
+            old = time.time() - part.lstat().st_mtime > ABANDONED
+            if found and old and not _is_alive(int(found["process"])):
+                part.unlink(missing_ok=True)
+        except OSError:
+            continue
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a small text file atomically."""
     write_atomically(path, lambda aside: aside.write_text(text, encoding="utf-8"))
+
+
+def parse_json(content: bytes | str, place: Path) -> Any:
+    """What a JSON file holds; ValueError, with its name, where it cannot be read."""
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{place} is no JSON: {error.msg} in line {error.lineno}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{place} is no JSON: it is not text") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{place} holds JSON that cannot be read: a number too long, or lists too deep") from error
 
 
 def make_folder(path: Path) -> None:
@@ -54,10 +128,24 @@ def sync(path: Path) -> None:
 
 def digest(path: Path, algorithm: str = "sha256", progress: Progress | None = None) -> str:
     """The checksum of a file, as hexadecimal text."""
-    summed, size = hashlib.new(algorithm), path.stat().st_size
+    summed, size = hashlib.new(algorithm), require_file(path).stat().st_size
     with path.open("rb") as file:
         while block := file.read(1 << 22):
             summed.update(block)
             if progress:
                 progress(f"checking {path.name}", file.tell(), size)
     return summed.hexdigest()
+
+
+def _kind(mode: int) -> str:
+    return next((kind for is_kind, kind in KINDS if is_kind(mode)), "a file")
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True

@@ -22,7 +22,7 @@ def idx(values: np.ndarray) -> bytes:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path))
     monkeypatch.setattr(mnist, "N_EXAMPLES", {"train": 6, "test": 4, "all": 10})
-    monkeypatch.setattr(MNIST, "published", tuple(replace(file, checksum="") for file in MNIST.published))
+    monkeypatch.setattr(MNIST, "published", tuple(replace(file, checksum="", n_bytes=None) for file in MNIST.published))
     (tmp_path / "mnist").mkdir()
     return tmp_path / "mnist"
 
@@ -77,12 +77,18 @@ def test_missing_and_damaged_files_are_named(folder: Path) -> None:
         MNIST().load()
 
 
-def test_checksum_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_and_both_checksums_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path))
     (tmp_path / "fashion_mnist").mkdir()
     write(tmp_path / "fashion_mnist")
-    with pytest.raises(ValueError, match="expected 8d4fb7e6c68d591d4c3dfef9ec88bf0d"):
+    with pytest.raises(ValueError, match="the published file has 26421880"):
         FashionMNIST().load()
+    sha256, md5 = FashionMNIST.published[0].checksum.split()
+    for checksum, expected in ((sha256, "3aede38d618639"), (md5, "8d4fb7e6c68d591d4c3dfef9ec88bf0d")):
+        known = tuple(replace(file, checksum=checksum, n_bytes=None) for file in FashionMNIST.published)
+        monkeypatch.setattr(FashionMNIST, "published", known)
+        with pytest.raises(ValueError, match=f"expected {expected}"):
+            FashionMNIST().load()
 
 
 def test_npz_with_missing_part_is_named(folder: Path) -> None:

@@ -75,5 +75,5 @@ def test_seeds_and_sizes() -> None:
 def test_bad_options_are_refused() -> None:
     with pytest.raises(ValueError, match="n_points must be at least 1, not 0"):
         SynthNonLin(n_points=0).load()
-    with pytest.raises(ValueError, match="ratio must be a positive number, not -1"):
+    with pytest.raises(ValueError, match="ratio must be above 0, not -1"):
         SynthLin(ratio=-1.0).load()

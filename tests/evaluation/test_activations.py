@@ -5,7 +5,7 @@ import torch
 
 from unweave import rng
 from unweave.evaluation.activations import activations
-from unweave.models import VAE, Architecture
+from unweave.models import Architecture, Autoencoder
 from unweave.models.layers import flatten
 from unweave.models.networks import MLP, Conv, Linear
 from unweave.models.posteriors import Deterministic
@@ -17,7 +17,7 @@ def images() -> torch.Tensor:
 
 
 def test_conv_layers_one_by_one(images: torch.Tensor) -> None:
-    model = VAE(Architecture((1, 8, 8), 3, Conv((2, 3), (4, 4), 5)), "pytorch", 1)
+    model = Autoencoder(Architecture((1, 8, 8), 3, Conv((2, 3), (4, 4), 5)), "pytorch", 1)
     found = activations(model, images, seed=4)
     assert found.names == (
         "input", "encoder 1", "encoder 2", "encoder 3", "mean", "variance", "sampled",
@@ -45,18 +45,18 @@ def test_conv_layers_one_by_one(images: torch.Tensor) -> None:
 
 def test_a_deterministic_mlp(images: torch.Tensor) -> None:
     network = MLP((6, 5), (4,))
-    found = activations(VAE(Architecture((1, 8, 8), 3, network, Deterministic())), images)
+    found = activations(Autoencoder(Architecture((1, 8, 8), 3, network, Deterministic())), images)
     assert found.names == ("input", "encoder 1", "encoder 2", "mean", "decoder 1", "output")
     assert [layer.shape[1] for layer in found.layers] == [64, 6, 5, 3, 4, 64]
 
 
 def test_a_linear_model_has_no_hidden_layer(images: torch.Tensor) -> None:
-    found = activations(VAE(Architecture((1, 8, 8), 3, Linear())), images)
+    found = activations(Autoencoder(Architecture((1, 8, 8), 3, Linear())), images)
     assert found.names == ("input", "mean", "variance", "sampled", "output")
 
 
 def test_batches_and_hooks_leave_no_trace(images: torch.Tensor) -> None:
-    model = VAE(Architecture((1, 8, 8), 3, Conv((2, 3), (4, 4), 5)))
+    model = Autoencoder(Architecture((1, 8, 8), 3, Conv((2, 3), (4, 4), 5)))
     whole, parts = activations(model, images), activations(model, images, batch_size=3)
     torch.testing.assert_close(whole.layers[3], parts.layers[3])
     assert not any(module._forward_pre_hooks for module in model.modules())

@@ -99,3 +99,56 @@ def test_objects_and_missing_arrays_are_refused(tmp_path: Path) -> None:
     (tmp_path / "f.npy").write_bytes(b"")
     with pytest.raises(ValueError, match=r"f\.npy cannot be read as npy"):
         read_tables([tmp_path / "e.npy", tmp_path / "f.npy"])
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"z0,y\n1,5\n2,\n3,\n", "column y of factors has 2 gaps, the first in row 2"),
+        (b"z0,y\n1,5\n2,nan\n", "column y of factors.* row 2"),
+        (b"z0,y\n1,5\n2,inf\n", "column y of factors.* row 2"),
+        (b"z0,y\n1,5\ninf,3\n", "column z0 of codes holds NaN or infinity, first in row 2"),
+        (b"z0,y\n1,9\n2,10\n3,many\n", "row 3, is the word 'many', but .* row 1, is the number 9"),
+        (b'z0,y\n1,"1,5"\n2,"10,5"\n', "write numbers as 1234.5"),
+        (b"z0,y\n1,9007199254740993\n2,1\n", r"beyond 2\*\*53"),
+        (b"z0,z0,y\n1,2,3\n4,5,6\n", "several columns named 'z0'"),
+        ("z0,y\n1,2\n3,4\n".encode("utf-16"), "no UTF-8 text"),
+    ],
+)
+def test_cells_that_are_neither_numbers_nor_words_are_refused_by_place(
+    content: bytes, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=words) as caught:
+        read_tables([tmp_path / "t.csv"])
+    assert "t.csv" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_numbers_keep_their_order_however_the_table_was_saved(ends: str, mark: str, tmp_path: Path) -> None:
+    text = ends.join([mark + '"z0",y_n,y_word', "1, 9,b", '2," 10",a', "3,11 ,b", ""])
+    (tmp_path / "t.csv").write_bytes(text.encode())
+    table = read_tables([tmp_path / "t.csv"])[0]
+    assert table.factors is not None
+    assert table.factors.tolist() == [[9, "b"], [10, "a"], [11, "b"]]
+    np.testing.assert_array_equal(table.codes[:, 0], [1, 2, 3])
+
+
+def test_arrays_are_held_to_the_same(tmp_path: Path) -> None:
+    np.savez(tmp_path / "t.npz", codes=CODES, factors=np.array(["9", "10", "11", "9", "10", "11"]))
+    found = read_tables([tmp_path / "t.npz"])[0].factors
+    assert found is not None
+    assert found.tolist() == [9, 10, 11, 9, 10, 11]
+    for factors, words in (
+        (np.array([1.0, 2, np.nan, 4, 5, 6]), "column 0 holds NaN or infinity, first in row 3"),
+        (np.array(["9", "10", "", "9", "10", "11"]), "row 3, column 0, is empty"),
+        (np.array(["9", "10", "x", "9", "10", "11"]), "row 3, column 0, is the word 'x'"),
+    ):
+        np.savez(tmp_path / "t.npz", codes=CODES, factors=factors)
+        np.save(tmp_path / "codes.npy", CODES)
+        np.save(tmp_path / "factors.npy", factors)
+        for paths in ([tmp_path / "t.npz"], [tmp_path / "codes.npy", tmp_path / "factors.npy"]):
+            with pytest.raises(ValueError, match=words):
+                read_tables(paths)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.models import VAE, Architecture
+from unweave.models import Architecture, Autoencoder
 from unweave.models.initialise import initialise
 from unweave.models.layers import Deconvolution
 from unweave.models.networks import NETWORKS
@@ -27,7 +27,7 @@ def set_layer(layer, kernel, bias):
 
 def test_conv_encoder_reproduces_the_reference(reference):
     stored = np.load(reference / "arch_conv_encoder_c1.npz")
-    encoder = VAE(Architecture((1, 64, 64), 10, ConvStudy())).encoder
+    encoder = Autoencoder(Architecture((1, 64, 64), 10, ConvStudy())).encoder
     for number, layer in enumerate(encoder.trunk.convolutions, 1):
         # kernels are stored height, width, in, out
         set_layer(layer, stored[f"e{number}.kernel"].transpose(3, 2, 0, 1), stored[f"e{number}.bias"])
@@ -62,7 +62,7 @@ def test_conv_decoder_reproduces_the_reference(reference):
     ],
 )
 def test_sizes(network, channels, expected):
-    assert n_parameters(VAE(Architecture((channels, 64, 64), 10, network))) == expected
+    assert n_parameters(Autoencoder(Architecture((channels, 64, 64), 10, network))) == expected
 
 
 def test_discriminator_size():
@@ -72,7 +72,7 @@ def test_discriminator_size():
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("shape", [(1, 64, 64), (3, 28, 28), (1, 32, 48)])
 def test_every_network_takes_every_image_size(name, shape):
-    model = VAE(Architecture(shape, 4, NETWORKS[name]()))
+    model = Autoencoder(Architecture(shape, 4, NETWORKS[name]()))
     x = torch.rand(2, *shape)
     code, losses = model(x, torch.randn(2, 4))
     assert code.mean.shape == (2, 4)
@@ -81,9 +81,9 @@ def test_every_network_takes_every_image_size(name, shape):
 
 
 def test_vectors_go_through_dense_networks_only():
-    assert VAE(Architecture((3,), 2, Linear())).decode(torch.zeros(5, 2)).shape == (5, 3)
+    assert Autoencoder(Architecture((3,), 2, Linear())).decode(torch.zeros(5, 2)).shape == (5, 3)
     with pytest.raises(ValueError, match="needs images"):
-        VAE(Architecture((3,), 2, Conv()))
+        Autoencoder(Architecture((3,), 2, Conv()))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_vectors_go_through_dense_networks_only():
 )
 def test_bad_architectures(network, shape, message):
     with pytest.raises(ValueError, match=message):
-        VAE(Architecture(shape, 2, network))
+        Autoencoder(Architecture(shape, 2, network))
 
 
 def test_the_fast_last_layer_is_the_transposed_convolution():
@@ -109,7 +109,7 @@ def test_the_fast_last_layer_is_the_transposed_convolution():
 
 @pytest.mark.parametrize("scheme", ["glorot", "pytorch"])
 def test_initial_weights_have_the_right_spread(scheme):
-    model = VAE(Architecture((1, 64, 64), 10, Conv()), scheme, 5)
+    model = Autoencoder(Architecture((1, 64, 64), 10, Conv()), scheme, 5)
     weight, bias = model.encoder.trunk.dense.weight, model.encoder.trunk.dense.bias
     limit = math.sqrt(6 / (1024 + 256)) if scheme == "glorot" else 1 / math.sqrt(1024)
     assert weight.abs().max() <= limit
@@ -118,6 +118,6 @@ def test_initial_weights_have_the_right_spread(scheme):
 
 
 def test_initial_weights_depend_on_the_seed_alone_and_not_on_the_latent_size():
-    one, two, other = (VAE(Architecture((1, 64, 64), n), "glorot", s) for n, s in ((10, 1), (5, 1), (10, 2)))
+    one, two, other = (Autoencoder(Architecture((1, 64, 64), n), "glorot", s) for n, s in ((10, 1), (5, 1), (10, 2)))
     assert torch.equal(one.encoder.trunk.convolutions[1].weight, two.encoder.trunk.convolutions[1].weight)
     assert not torch.equal(one.encoder.trunk.dense.weight, other.encoder.trunk.dense.weight)

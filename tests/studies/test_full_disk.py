@@ -20,11 +20,11 @@ from unweave.studies.leases import Holder, Holders
 from unweave.studies.repair import damaged_files
 from unweave.studies.run import run_study
 from unweave.studies.store import Store
-from unweave.training.loop import Manner
+from unweave.training.running import RunOptions
 
 pytestmark = pytest.mark.slow
 
-OFTEN = Manner((), 0.0)
+OFTEN = RunOptions((), 0.0)
 """A checkpoint after every step, so that the disk is full in the middle of training too."""
 
 

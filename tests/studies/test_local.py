@@ -17,7 +17,7 @@ from unweave.studies.pack import Pack
 from unweave.studies.run import run_study
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.training.loop import Interrupted, Manner
+from unweave.training.running import Interrupted, RunOptions
 
 RESULTS = ("config.json", "model.safetensors", "history.parquet", "measures/")
 
@@ -68,7 +68,7 @@ def test_stopping_workers_saves_their_work(tmp_path: Path) -> None:
         return bool(list(tmp_path.glob("fleet-*/fleet.json")) or time.monotonic() - begin > 100)
 
     with pytest.raises(Interrupted):
-        run_study(study, tmp_path, execute=Local(1), how=Manner(stop=stop))
+        run_study(study, tmp_path, execute=Local(1), how=RunOptions(stop=stop))
     assert list(tmp_path.glob("fleet-*/checkpoints/*"))
 
 
@@ -98,7 +98,7 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
 
 
 def test_deaths_are_counted_by_run_and_not_by_where_a_pack_lies_in_memory(tmp_path: Path) -> None:
-    jobs = _Queue((), tmp_path, Manner())
+    jobs = _Queue((), tmp_path, RunOptions())
     for seed in range(8):
         jobs.at_work += 1
         jobs.crashed(Pack((tiny(seed).resolve(),)), -9, "")

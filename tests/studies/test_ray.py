@@ -65,8 +65,8 @@ import sys
 from tiny_studies import tiny, tiny_study
 from unweave.studies.executors.on_ray import OnRay
 from unweave.studies.run import run_study
-from unweave.training.loop import Manner
-run_study(tiny_study(4, steps=600), sys.argv[1], execute=OnRay(2, sys.argv[2]), how=Manner((), 0.05))
+from unweave.training.running import RunOptions
+run_study(tiny_study(4, steps=600), sys.argv[1], execute=OnRay(2, sys.argv[2]), how=RunOptions((), 0.05))
 """
 
 

@@ -16,7 +16,7 @@ from tiny_studies import tiny_study
 from unweave.studies.executors import on_slurm
 from unweave.studies.executors.on_slurm import OnSlurm
 from unweave.studies.run import run_study
-from unweave.training.loop import Manner
+from unweave.training.running import RunOptions
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -127,7 +127,7 @@ def test_a_signal_saves_requeues_and_goes_on(tmp_path: Path, slurm: Path, monkey
                 sent.append(job)
         return False
 
-    found = run_study(study, root, execute=OnSlurm(2), how=Manner((), 1000.0, watch))
+    found = run_study(study, root, execute=OnSlurm(2), how=RunOptions((), 1000.0, watch))
     assert sent
     assert found.table.height == 2
     assert results(tmp_path / "here") == results(root)

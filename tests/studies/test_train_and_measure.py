@@ -24,7 +24,7 @@ from unweave.studies.store import Store
 from unweave.studies.study import Study
 from unweave.studies.sweep import sweep
 from unweave.studies.train_and_measure import train_and_measure
-from unweave.training.loop import Interrupted, Manner
+from unweave.training.running import Interrupted, RunOptions
 
 
 def test_a_run_that_diverges_fails_alone(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_stopping_saves_and_the_same_call_goes_on(tmp_path: Path) -> None:
         return asked[0] > 30
 
     with pytest.raises(Interrupted):
-        run_study(study, tmp_path / "stopped", how=Manner(stop=stop))
+        run_study(study, tmp_path / "stopped", how=RunOptions(stop=stop))
     assert list((tmp_path / "stopped").glob("fleet-*/checkpoints/*"))
     run_study(study, tmp_path / "stopped")
     run_study(study, tmp_path / "whole")

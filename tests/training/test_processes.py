@@ -7,11 +7,31 @@ import pytest
 
 from unweave.data.micro import Micro
 from unweave.models.networks import Conv
+from unweave.models.objectives import Context
+from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Adam
+from unweave.training.batches import batches
 from unweave.training.experiment import Experiment, Plan
 from unweave.training.loop import train
 from unweave.training.many import train_many
 from unweave.training.run import Run
+
+
+def test_a_member_that_fails_keeps_its_last_good_weights_and_its_history(tmp_path: Path) -> None:
+    network = Conv((4, 4), (4, 4), 8)
+    base = Experiment(Micro(), BetaVAE(1.0), network, steps=60, batch_size=4, latents=2, history_every=1)
+    given = [replace(base, optimiser=Adam(1e12)), replace(base, seed=1)]
+    bad, good = (Run(path) for path in train_many(given, tmp_path))
+    assert (bad.state, good.state) == ("failed", "done")
+    failure = bad.files.read_json("failure.json")
+    assert failure["kept_step"] == failure["step"] - 1 == bad.history.steps[-1]
+    assert bad.history.column("loss").isfinite().all()
+    kept = bad.load_weights(failure["kept"])
+    batch = next(iter(batches(bad.experiment, bad.data, failure["kept_step"], failure["step"])))
+    context = Context(failure["kept_step"], len(bad.data), networks={"model": kept})
+    assert bad.experiment.objective.loss(batch, context)[0]["loss"].isfinite()
+    with pytest.raises(ValueError, match=rf"failed at step {failure['step']}"):
+        bad.model  # noqa: B018
 
 
 @pytest.mark.slow

@@ -218,7 +218,7 @@ def test_experiments_survive_json():
         ({"latents": 0}, "latents must be at least 1, not 0"),
         ({"steps": -1}, "steps must be at least 1"),
         ({"holdout": 1.0}, r"holdout must lie in \[0, 1\)"),
-        ({"seed": -3}, "seed must lie in"),
+        ({"seed": -3}, "seed must be 0 or more, not -3"),
         ({"snapshots": (30,)}, r"snapshots must lie in 0…20"),
         ({"plan": Plan("tpu")}, "plan.device must be auto, cpu, cuda"),
     ],

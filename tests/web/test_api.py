@@ -300,12 +300,13 @@ def test_a_run_that_is_still_training_shows_what_it_has_saved(tmp_path: Path) ->
     from unweave.data.micro import Micro
     from unweave.models.networks.conv import Conv
     from unweave.training.experiment import Experiment, Plan
-    from unweave.training.loop import Interrupted, Manner, train
+    from unweave.training.loop import train
+    from unweave.training.running import Interrupted, RunOptions
 
     tiny = Experiment(Micro(), network=Conv((4, 4), (4, 4), 8), latents=3, batch_size=4, steps=9, plan=Plan("cpu", 1))
     calls = iter(range(100))
     with pytest.raises(Interrupted):
-        train(replace(tiny, history_every=2), tmp_path / "now", how=Manner(stop=lambda: next(calls) > 5))
+        train(replace(tiny, history_every=2), tmp_path / "now", how=RunOptions(stop=lambda: next(calls) > 5))
     with TestClient(create_app(tmp_path), base_url=HERE) as client:
         found = client.get("/api/runs/now").json()
         assert 0 < found["step"] < 9

@@ -1,5 +1,6 @@
 """The command line: one module per command, imported only when it is called."""
 
+import errno
 import importlib
 import os
 import sys
@@ -28,6 +29,17 @@ COMMANDS = {
 """Every command, the module of the same name in this folder, and what it is for."""
 
 
+STATUS = {"Interrupted": 130, "NotFinite": 1, "DamagedFile": 1, "ModelMissing": 1}
+"""What a command ends with when its work stopped, failed or met a damaged file; 2 says that it could not begin."""
+
+
+REASONS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk is full: the quota is used up",
+    errno.EROFS: "the file system may only be read",
+}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; errors are one sentence, unless ``UNWEAVE_DEBUG`` is set."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -43,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("UNWEAVE_DEBUG"):
             raise
         print(f"unweave: {_sentence(error)}", file=sys.stderr)
-        return 130 if type(error).__name__ == "Interrupted" else 2
+        return STATUS.get(type(error).__name__, 2)
 
 
 def _run(words: list[str]) -> int:
@@ -60,8 +72,22 @@ def _run(words: list[str]) -> int:
         from unweave.config import unknown
 
         raise unknown("command", words[0], COMMANDS)
+    rest = _trusting(words[1:])
     module = importlib.import_module(f"unweave.cli.{name}")
-    return int(module.run(words[1:]) or 0)
+    return int(module.run(rest) or 0)
+
+
+def _trusting(words: list[str]) -> list[str]:
+    """The words without every ``--trust MODULE``: whom to trust is known before anything is opened."""
+    from unweave.trusted import trust
+
+    rest, waiting = list[str](), iter(words)
+    for word in waiting:
+        if word != "--trust" and not word.startswith("--trust="):
+            rest.append(word)
+            continue
+        trust(*(word.partition("=")[2] or next(waiting, "")).split(","))
+    return rest
 
 
 def _usage() -> str:
@@ -81,10 +107,11 @@ def _usage() -> str:
 
 
 def _sentence(error: Exception) -> str:
-    if isinstance(error, OSError):
-        from unweave.studies.failures import is_full
-
-        if is_full(error):
-            return f"the disk is full ({error.filename or 'while writing'}). What was saved before is intact."
+    if isinstance(error, OSError) and error.errno in REASONS:
+        return f"{REASONS[error.errno]} ({error.filename or 'while writing'}). What was saved before is intact."
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this"
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     return text if text else type(error).__name__

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import add_fields, collect, command, parse
+from unweave.cli.options import add_fields, collect, command, parse, real, whole
 from unweave.config import unknown
 from unweave.data import Data
 from unweave.training.experiment import TABLES, Experiment, experiment_from
@@ -101,11 +101,15 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         usage="unweave bench train [WORLD] [options]",
         examples=EXAMPLES,
     )
-    parser.add_argument("--models", type=int, default=0, help="size of the fleet (256 on a GPU, 8 on a CPU)")
-    parser.add_argument("--channels", type=int, default=1, help="of the random pictures, where no world is given (1)")
+    parser.add_argument(
+        "--models", type=whole(0, 10**6), default=0, help="size of the fleet (256 on a GPU, 8 on a CPU)"
+    )
+    parser.add_argument(
+        "--channels", type=whole(1, 1000), default=1, help="of the random pictures, where no world is given (1)"
+    )
     parser.add_argument("--ways", help=f"some of {', '.join(NAMES)}, with commas")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds; every way has its turn in each (3)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="seconds a way takes in a round (1)")
+    parser.add_argument("--rounds", type=whole(1, 10**6), default=3, help="rounds; every way has its turn in each (3)")
+    parser.add_argument("--seconds", type=real(above=0), default=1.0, help="seconds a way takes in a round (1)")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     add_fields(parser, Experiment, argv, TABLES, skip=("world", "steps", "seed", "snapshots"))
     return parser

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.measuring import watching
-from unweave.cli.options import command, parse
+from unweave.cli.options import command, parse, whole
 from unweave.evaluation.similarity import LayerComparison, Similarity, compare_runs
 from unweave.pages.comparison import comparison_to_plain, write_comparison
 from unweave.training.run import Run
@@ -26,12 +26,16 @@ def run(argv: Sequence[str]) -> None:
     )
     parser.add_argument("runs", nargs="+", metavar="RUN", help="folders of finished runs on one world")
     parser.add_argument("--snapshots", action="store_true", help="compare every snapshot with the end of its run, too")
-    parser.add_argument("--examples", type=int, default=500, metavar="N", help="examples to compare on (500)")
+    parser.add_argument(
+        "--examples", type=whole(2, 10**6), default=500, metavar="N", help="examples to compare on (500)"
+    )
     parser.add_argument(
         "--estimator", default="unbiased", metavar="NAME", help="unbiased, or biased as in published studies (unbiased)"
     )
-    parser.add_argument("--permutations", type=int, default=99, metavar="N", help="shuffles behind the p-values (99)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="which examples and which noise (0)")
+    parser.add_argument(
+        "--permutations", type=whole(0, 10**6), default=99, metavar="N", help="shuffles behind the p-values (99)"
+    )
+    parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="which examples and which noise (0)")
     parser.add_argument("--folder", default="comparison", help="where page, numbers and pictures go (comparison)")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.add_argument("--json", action="store_true", help="print as JSON")

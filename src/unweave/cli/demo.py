@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from unweave.cli.console import print_json, say
-from unweave.cli.options import command, parse
+from unweave.cli.options import command, parse, whole
 from unweave.cli.show import show_latents
 from unweave.cli.train import add_running_options, train_watched
 from unweave.evaluation.describe import describe
@@ -20,8 +20,8 @@ Every latent it uses has a price. Watch how many it keeps."""
 def run(argv: Sequence[str]) -> None:
     """Train the demo's model, show its latents, write its report."""
     parser = command("unweave demo", "Train a small model and see what its latents do.")
-    parser.add_argument("--seed", type=int, default=0, help="another random start (0)")
-    parser.add_argument("--steps", type=int, help="train for another number of steps")
+    parser.add_argument("--seed", type=whole(0), default=0, help="another random start (0)")
+    parser.add_argument("--steps", type=whole(1, 10**12), help="train for another number of steps")
     parser.add_argument("--folder", help="where to keep the run (runs/demo; with a seed, runs/demo-SEED)")
     add_running_options(parser)
     given = vars(parse(parser, argv))

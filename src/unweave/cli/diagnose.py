@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import command, parse
+from unweave.cli.options import command, parse, whole
 from unweave.config import unknown
 from unweave.evaluation.diagnosis import Latent
 from unweave.files import write_text
@@ -33,11 +33,17 @@ def run(argv: Sequence[str]) -> None:
     )
     parser.add_argument("run", metavar="RUN|FILE", help="a run's folder, or an npz with mean and variance")
     parser.add_argument("--rule", default="variance", help=f"how latents are told apart: {', '.join(RULES)} (variance)")
-    parser.add_argument("--examples", type=int, default=2048, metavar="N", help="examples of a run to encode (2048)")
-    parser.add_argument("--jacobians", type=int, default=256, metavar="N", help="examples to differentiate at (256)")
-    parser.add_argument("--factors", type=int, metavar="N", help="how many factors the data have, where you know it")
+    parser.add_argument(
+        "--examples", type=whole(1, 10**7), default=2048, metavar="N", help="examples of a run to encode (2048)"
+    )
+    parser.add_argument(
+        "--jacobians", type=whole(1, 10**6), default=256, metavar="N", help="examples to differentiate at (256)"
+    )
+    parser.add_argument(
+        "--factors", type=whole(1, 10**6), metavar="N", help="how many factors the data have, where you know it"
+    )
     parser.add_argument("--accuracy", action="store_true", help="fit linear models to every combination of types; slow")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="which examples and which noise (0)")
+    parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="which examples and which noise (0)")
     parser.add_argument("--page", metavar="FILE", help="where the page goes (RUN/diagnosis.html; none for a file)")
     parser.add_argument("--json", action="store_true", help="print as JSON")
     given = parse(parser, argv)

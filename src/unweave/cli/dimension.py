@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from unweave.algorithms.fondue import METHODS
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import add_component, add_fields, collect, command, parse
 from unweave.cli.study import add_execution_options, make_executor
-from unweave.cli.train import stopping
+from unweave.cli.train import read_config, stopping
 from unweave.config import from_plain
 from unweave.data import World
 from unweave.recipes import dimension_micro
@@ -65,7 +64,7 @@ def run(argv: Sequence[str]) -> None:
 def _base(config: str | None, world: str | None) -> dict[str, Any]:
     """Another run's settings where they are asked for; for the micro-world those under which it is quickly learned."""
     if config:
-        return dict(json.loads(Path(config).read_text()))
+        return read_config(config)
     return dict(experiment_to(dimension_micro.experiment())) if world == "micro" else {}
 
 

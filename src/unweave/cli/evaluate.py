@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from unweave.cli.console import print_json, say
 from unweave.cli.measure import show_scores
 from unweave.cli.measuring import add_measuring_options, measured_settings, save_pictures, watching
-from unweave.cli.options import command, parse, read
+from unweave.cli.options import command, parse, whole
 from unweave.evaluation.evaluation import Evaluation, evaluate
 from unweave.training.run import Run
 
@@ -18,7 +18,9 @@ def run(argv: Sequence[str]) -> None:
         usage="unweave evaluate RUN [options]",
     )
     parser.add_argument("run", metavar="RUN", help="the run's folder")
-    parser.add_argument("--samples", default="15000", metavar="N", help="examples to encode (15000: 10000 + 5000)")
+    parser.add_argument(
+        "--samples", type=whole(1, 10**7), default=15_000, metavar="N", help="examples to encode (15000: 10000 + 5000)"
+    )
     parser.add_argument(
         "--interventions",
         default="world",
@@ -32,7 +34,7 @@ def run(argv: Sequence[str]) -> None:
     with watching("evaluating", given.quiet) as watch:
         found = evaluate(
             opened,
-            n_samples=read(int, given.samples, "samples"),
+            n_samples=given.samples,
             interventions=given.interventions,
             watch=watch,
             **measured_settings(given),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unweave.cli.console import say
-from unweave.cli.options import command, parse
+from unweave.cli.options import command, parse, whole
 
 EXAMPLES = """examples:
   unweave explore                        the runs in runs/
@@ -22,7 +22,9 @@ def run(argv: Sequence[str]) -> None:
         examples=EXAMPLES,
     )
     parser.add_argument("place", metavar="STORE|RUN", nargs="?", default="runs", help="a folder of runs, or one (runs)")
-    parser.add_argument("--port", type=int, default=8750, metavar="N", help="where to listen; 0 takes any free (8750)")
+    parser.add_argument(
+        "--port", type=whole(0, 65_535), default=8750, metavar="N", help="where to listen; 0 takes any free (8750)"
+    )
     parser.add_argument("--host", default="127.0.0.1", help="another address than this machine's own, with a token")
     parser.add_argument("--name", action="append", default=[], help="a further name this server is reached by")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")

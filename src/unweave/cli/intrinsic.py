@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import add_component, collect, command, parse, read
+from unweave.cli.options import add_component, collect, command, parse, read, real, whole
 from unweave.config import from_plain, unknown
 from unweave.data import WORLDS, World
 from unweave.evaluation.points import Points, points_of_file, points_of_run, points_of_world
@@ -42,11 +42,16 @@ def run(argv: Sequence[str]) -> None:
         metavar="NAME",
         help="which of the two decides: levina_bickel or mackay_ghahramani (levina_bickel)",
     )
-    parser.add_argument("--anchor", type=float, default=0.9, metavar="X", help="share of ratios that TwoNN fits (0.9)")
     parser.add_argument(
-        "--examples", type=int, metavar="N", help="points of one draw (10000, or nine tenths of fewer points)"
+        "--anchor", type=real(above=0, most=1), default=0.9, metavar="X", help="share of ratios that TwoNN fits (0.9)"
     )
-    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="draws behind the spread (5)")
+    parser.add_argument(
+        "--examples",
+        type=whole(2, 10**7),
+        metavar="N",
+        help="points of one draw (10000, or nine tenths of fewer points)",
+    )
+    parser.add_argument("--seeds", type=whole(1, 10_000), default=5, metavar="N", help="draws behind the spread (5)")
     parser.add_argument("--json", action="store_true", help="print as JSON")
     world = _world(target)
     if world is not None:

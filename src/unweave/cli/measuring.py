@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unweave.cli.options import read
+from unweave.cli.options import read, whole
 from unweave.evaluation.matrices import matrices
 from unweave.evaluation.rows import find_rows
 from unweave.evaluation.scores import Number, Scores
@@ -27,11 +27,15 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--metrics", metavar="A,B", help=f"only these; all adds downstream learners: {', '.join(METRICS)}"
     )
-    group.add_argument("--seeds", default="5", metavar="K", help="random halves behind every interval (5)")
-    group.add_argument("--seed", default="0", metavar="N", help="seed of everything drawn at random (0)")
+    group.add_argument(
+        "--seeds", type=whole(0, 10_000), default=5, metavar="K", help="random halves behind every interval (5)"
+    )
+    group.add_argument("--seed", type=whole(0), default=0, metavar="N", help="seed of everything drawn at random (0)")
     group.add_argument("--adjust", metavar="chance", help="chance: compare with the same codes in random order")
     group.add_argument("--dci-trees", metavar="NAME", help="tree learner of DCI: fast, or sklearn as in the original")
-    group.add_argument("--factor-bins", metavar="N", help="put factors that hold fractions into N bins")
+    group.add_argument(
+        "--factor-bins", type=whole(1, 10**6), metavar="N", help="put factors that hold fractions into N bins"
+    )
     group.add_argument(
         "--set", action="append", default=[], metavar="METRIC.OPTION=VALUE", help="an option of a metric; repeatable"
     )
@@ -49,11 +53,11 @@ def measured_settings(given: argparse.Namespace) -> dict[str, Any]:
         options.setdefault("dci", {})["backend"] = given.dci_trees
     return {
         "metrics": given.metrics.split(",") if given.metrics is not None else None,
-        "seeds": read(int, given.seeds, "seeds"),
-        "seed": read(int, given.seed, "seed"),
+        "seeds": given.seeds,
+        "seed": given.seed,
         "adjust": given.adjust,
         "options": options,
-        "factor_bins": None if given.factor_bins is None else read(int, given.factor_bins, "factor-bins"),
+        "factor_bins": given.factor_bins,
     }
 
 

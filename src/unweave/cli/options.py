@@ -6,22 +6,32 @@
 import argparse
 import dataclasses
 import itertools
+import math
 import textwrap
 import types
 import typing
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
 
-from unweave.config import Tables, find, hints, to_plain, unknown
+from unweave.config import WORDS, Bound, Range, Tables, check, find, hints, to_plain, unknown
+from unweave.trusted import trust
 
-WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+MOST_MODELS = 100_000
+"""Models that one command may ask for."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, like any other."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message.removeprefix('argument ').replace(': must', ' must', 1)}; see: {self.prog} --help")
 
 
 def command(
     name: str, description: str = "", *, usage: str | None = None, examples: str = ""
 ) -> argparse.ArgumentParser:
     """The parser of a command: options are spelled out, and its examples keep their lines."""
-    return argparse.ArgumentParser(
+    parser = Parser(
         name,
         usage=usage,
         description=textwrap.fill(description, 79),
@@ -29,6 +39,21 @@ def command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    # taken off every command line before its command sees it
+    parser.add_argument("--trust", metavar="MODULE", help="let runs use the code of this module of yours; repeatable")
+    return parser
+
+
+def whole(least: int | None = None, most: int = 2**63 - 1) -> Callable[[str], int]:
+    """The type of an option that takes a whole number in a range."""
+    return lambda text: int(_in_range(int, text, Range(least, most)))
+
+
+def real(
+    least: Bound | None = None, *, above: Bound | None = None, below: Bound | None = None, most: Bound | None = None
+) -> Callable[[str], float]:
+    """The type of an option that takes a finite number in a range."""
+    return lambda text: float(_in_range(float, text, Range(least, most, above, below)))
 
 
 def add_fields(
@@ -73,8 +98,16 @@ def add_component(
             help=f"{names}, or module:Class (default {default})",
         )
     if name:
-        cls = find(place, name.replace("-", "_") if ":" not in name else name, table)
+        cls = find(place, typed(name), table)
         _add_plain(group, cls, f"{place}.")
+
+
+def typed(name: str) -> str:
+    """A component's name as someone typed it: who types ``module:Class`` trusts that module."""
+    if ":" not in name:
+        return name.replace("-", "_")
+    trust(name.partition(":")[0])
+    return name
 
 
 def scan(argv: Sequence[str], place: str) -> str | None:
@@ -94,7 +127,7 @@ def collect(values: Mapping[str, Any], cls: type, tables: Tables, base: Mapping[
     for place in sorted((key for key in values if key.split(".")[0] in kinds), key=lambda key: "." in key):
         head, _, tail = place.partition(".")
         if not tail and kinds[head] in tables:
-            name = values[place] if ":" in values[place] else values[place].replace("-", "_")
+            name = typed(values[place])
             plain[head] = plain[head] if _named(plain.get(head)) == name else {"name": name}
         elif not tail:
             plain[head] = read(kinds[head], values[place], place)
@@ -113,6 +146,8 @@ def grid(values: Mapping[str, Any], cls: type, tables: Tables, base: Mapping[str
         for place, text in values.items()
         if place not in single and place.split(".")[0] in hints(cls) and _takes_one(place, cls, tables, plain)
     }
+    if (n := math.prod(map(len, lists.values()))) > MOST_MODELS:
+        raise ValueError(f"these lists ask for {n:,} models; one command takes at most {MOST_MODELS:,}")
     return [dict(values) | dict(zip(lists, chosen)) for chosen in itertools.product(*lists.values())]
 
 
@@ -121,8 +156,13 @@ def numbers(text: str) -> str:
     first, colon, last = text.partition(":")
     if not colon:
         return text
-    if not (first.isdigit() and last.isdigit() and int(first) < int(last)):
-        raise ValueError(f"a range is FIRST:END with FIRST below END, as in 0:50, not {text!r}")
+    plain = all(end.isascii() and end.isdecimal() and len(end) <= 40 for end in (first, last))
+    if not (plain and int(first) < int(last)):
+        raise ValueError(f"a range is FIRST:END with FIRST below END, as in 0:50, not {text[:80]!r}")
+    if int(last) - int(first) > MOST_MODELS:
+        raise ValueError(
+            f"the range {text} holds {int(last) - int(first):,} numbers, at most {MOST_MODELS:,} are taken"
+        )
     return ",".join(map(str, range(int(first), int(last))))
 
 
@@ -134,9 +174,9 @@ def read(kind: Any, text: str, place: str) -> Any:
     if origin is tuple:
         return [read(arguments[0], part.strip(), place) for part in text.split(",") if part.strip()]
     if origin is typing.Literal:
-        if text not in arguments:
-            raise unknown(f"value of --{place}", text, arguments)
-        return text
+        if text not in map(str, arguments):
+            raise unknown(f"value of --{place}", text, map(str, arguments))
+        return next(one for one in arguments if str(one) == text)
     if kind is bool:
         if text.lower() not in ("true", "false", "yes", "no", "1", "0"):
             raise ValueError(f"--{place} must be true or false, not {text!r}")
@@ -167,6 +207,20 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Name
     return given
 
 
+def _in_range(kind: Any, text: str, allowed: Range) -> Any:
+    try:
+        value = kind(text.replace("_", "")) if len(text) <= 4000 else None
+        if value is None:
+            raise ValueError
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"must be {WORDS[kind]}, not {text[:80]!r}") from error
+    try:
+        check("", value, allowed)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).strip()) from error
+    return value
+
+
 def _add_plain(group: Any, cls: type, prefix: str) -> None:
     for field in dataclasses.fields(cls):
         _add(group, prefix + field.name, hints(cls)[field.name], field)
@@ -174,6 +228,8 @@ def _add_plain(group: Any, cls: type, prefix: str) -> None:
 
 def _add(group: Any, place: str, kind: Any, field: "dataclasses.Field[Any]") -> None:
     default = "" if field.default is dataclasses.MISSING else f"default {_shown(field.default)}"
+    allowed = str(field.metadata.get("range", ""))
+    default = "; ".join(words for words in (allowed, default) if words)
     text = field.metadata.get("help", "")
     group.add_argument(
         f"--{place.replace('_', '-')}",

@@ -47,8 +47,11 @@ def _reproduce(given: dict[str, Any], command: str) -> int:
     from unweave.cli.study import execute_study
     from unweave.recipes.reproduce import reproduce
 
+    brought: list[Results] = []
+
     def bring(study: "Study") -> "Results":
         found: Results = _taken(study, given) if given["trained"] else execute_study(study, given, given["store"])
+        brought.append(found)
         return found
 
     told = []
@@ -59,7 +62,20 @@ def _reproduce(given: dict[str, Any], command: str) -> int:
             _show(found)
     if given["json"]:
         print_json(told if len(told) > 1 else told[0])
-    return 0
+    return max(map(_failures, brought), default=0)
+
+
+def _failures(results: "Results") -> int:
+    """1 where runs of a study failed, or their measures: they are missing in what was judged, and it is said."""
+    import sys
+
+    failed, columns = results.failed.height, [name for name in results.table.columns if name.endswith(".failure")]
+    measures = sum(results.table[name].count() for name in columns)
+    if failed:
+        print(f"unweave: {failed} of {len(results.ids)} runs of {results.study.name} failed", file=sys.stderr)
+    if measures:
+        print(f"unweave: {measures} measures of {results.study.name} failed", file=sys.stderr)
+    return 1 if failed or measures else 0
 
 
 def _taken(study: "Study", given: dict[str, Any]) -> "Results":
@@ -134,7 +150,7 @@ def _word(value: Any) -> str:
 
 
 def _parser() -> "argparse.ArgumentParser":
-    from unweave.cli.options import command
+    from unweave.cli.options import command, real
     from unweave.cli.study import add_execution_options
     from unweave.studies.study import SIZES
 
@@ -154,7 +170,7 @@ def _parser() -> "argparse.ArgumentParser":
     group = parser.add_argument_group("training and judging apart")
     group.add_argument("--train-only", action="store_true", help="train and stop: needs PyTorch alone")
     group.add_argument(
-        "--seconds", type=float, metavar="S", help="stop training after so long; the same command goes on"
+        "--seconds", type=real(above=0), metavar="S", help="stop training after so long; the same command goes on"
     )
     group.add_argument(
         "--compact", action="store_true", help="round trained weights to 16 bits, half the bytes to carry"

@@ -1,16 +1,19 @@
 """unweave show: what a run has learned."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import command, parse
+from unweave.cli.options import command, parse, whole
 from unweave.evaluation.describe import Description, describe
 from unweave.evaluation.findings import diagnose_described, expected_of, findings, sentences
 from unweave.evaluation.scores import plain
 from unweave.metrics.polarised.types import RULES
+from unweave.runs.folder import DamagedFile
 from unweave.runs.state import failure_of, saved_step, state_of
 from unweave.training.experiment import experiment_to
+from unweave.training.history import History
+from unweave.training.results import kept_words
 from unweave.training.run import Run
 
 
@@ -19,7 +22,9 @@ def run(argv: Sequence[str]) -> None:
     parser = command("unweave show", "What a run is and what it has learned.")
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     parser.add_argument("--rule", default="variance", help=f"how latents are told apart: {', '.join(RULES)}")
-    parser.add_argument("--examples", type=int, default=2048, metavar="N", help="examples to look at (2048)")
+    parser.add_argument(
+        "--examples", type=whole(1, 10**7), default=2048, metavar="N", help="examples to look at (2048)"
+    )
     parser.add_argument("--json", action="store_true", help="print as JSON")
     given = parse(parser, argv)
     shown = Run(given.run)
@@ -50,17 +55,35 @@ def show_latents(run: Run, description: Description) -> None:
 def _unfinished(run: Run, as_json: bool) -> None:
     state = state_of(run.files)
     if state.word == "damaged":
-        raise ValueError(f"{run.path} is {state}")
+        raise DamagedFile(f"{run.path} is {state}")
     failure, step = failure_of(run.files), saved_step(run.files)
+    history = run.history if state.word == "failed" and run.files.names("history.") else None
     if as_json:
-        plain = {"folder": str(run.path), "state": state.column, "saved_step": step, "failure": failure}
-        print_json(plain | {"experiment": experiment_to(run.experiment)})
+        told = {"folder": str(run.path), "state": state.column, "saved_step": step, "failure": failure}
+        recorded = {} if history is None else {"history": {"steps": history.steps, "loss": plain(_losses(history))}}
+        print_json(told | recorded | {"experiment": experiment_to(run.experiment)})
         return
     say(f"{run.path}: {state.column}, saved at step {step:,} of {run.experiment.n_updates:,}")
     if state.word == "failed":
         say(f"it failed: {state.reason}")
+        _failed(run, failure or {}, history)
     elif state.word == "interrupted":
         say(f"go on with: unweave resume {run.path}")
+
+
+def _failed(run: Run, failure: Mapping[str, Any], history: History | None) -> None:
+    """Where the weights are, what the loss was before, and how to try again."""
+    if "term" in failure:
+        say(kept_words(run.files, failure))
+    if history is not None and history.steps:
+        losses = _losses(history)
+        span = f"step {history.steps[0]} to {history.steps[-1]}"
+        say(f"its history has {len(losses)} rows, {span}: loss {losses[0]:.4g} to {losses[-1]:.4g}")
+    say(f"try again with: unweave resume {run.path}")
+
+
+def _losses(history: History) -> list[float]:
+    return [float(value) for value in history.column("loss")] if "loss" in history.columns else []
 
 
 def _plain(run: Run, description: Description) -> dict[str, Any]:

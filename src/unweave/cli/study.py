@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from unweave.cli.console import print_json, say
-from unweave.cli.options import command, parse
+from unweave.cli.options import command, parse, real, whole
 from unweave.cli.study_look import look, tell_status
 from unweave.cli.train import stopping
-from unweave.config import find, unknown
+from unweave.config import find, shown, unknown
 from unweave.files import write_atomically
 from unweave.studies.executors import EXECUTORS
 from unweave.studies.failures import clear
 from unweave.studies.record import Record, read_record
 from unweave.studies.store import Store
 from unweave.studies.study import SIZES, Study
-from unweave.training.loop import Manner
+from unweave.training.running import RunOptions
+from unweave.trusted import Untrusted, carry, is_trusted
 
 ACTIONS = {
     "run": "train and measure everything a recipe asks for; the same command again goes on",
@@ -62,11 +63,13 @@ def add_execution_options(parser: argparse.ArgumentParser) -> None:
     """Options that say where and how, and do not change any result."""
     group = parser.add_argument_group("where and how")
     group.add_argument("--executor", default=None, metavar="|".join(EXECUTORS), help="where to work (local)")
-    group.add_argument("--workers", type=int, default=None, metavar="N", help="processes at a time (one a core)")
+    group.add_argument(
+        "--workers", type=whole(1, 100_000), default=None, metavar="N", help="processes at a time (one a core)"
+    )
     group.add_argument("--address", default=None, help="of a Ray cluster: auto, or ray://host:port (a new local one)")
-    group.add_argument("--gpus", type=float, default=None, metavar="X", help="GPUs that Ray gives to a fleet (1)")
+    group.add_argument("--gpus", type=real(0), default=None, metavar="X", help="GPUs that Ray gives to a fleet (1)")
     group.add_argument("--slurm", default=None, metavar="KEY=VALUE,…", help="for sbatch: partition=gpu,time=240")
-    group.add_argument("--save-every", type=float, default=None, metavar="SECONDS", help="between checkpoints (30)")
+    group.add_argument("--save-every", type=real(0), default=None, metavar="SECONDS", help="between checkpoints (30)")
     group.add_argument("--quiet", action="store_true", help="no progress")
     group.add_argument("--json", action="store_true", help="print the result as JSON")
 
@@ -79,7 +82,7 @@ def execute_study(study: Study, given: Mapping[str, Any], store: Path | str) -> 
     execute = make_executor(given)
     with contextlib.ExitStack() as stack:
         tell = stack.enter_context(_shown(study.name, bool(given.get("quiet"))))
-        how = Manner((), given.get("save_every") or 30.0, stack.enter_context(stopping()))
+        how = RunOptions((), given.get("save_every") or 30.0, stack.enter_context(stopping()))
         return run_study(study, store, execute=execute, how=how, tell=tell, options=options)
 
 
@@ -113,6 +116,7 @@ def _work(action: str, argv: Sequence[str]) -> int:
             n = _forget(store, record)
             if not given["json"]:
                 say(f"{n} failed runs are tried again")
+        _check_recipe(given["recipe"], store)
     study = find_study(given["recipe"], given["size"])
     if given["recipe"].endswith(".py"):
         given["recipe"] = str(Path(given["recipe"]).resolve())
@@ -129,16 +133,29 @@ def _tell(store: Store, name: str, as_json: bool) -> int:
         print_json(status.to_plain())
     else:
         tell_status(status)
-    return 1 if status.failed or status.failed_measures else 0
+    return 1 if status.failed or status.damaged or status.failed_measures or status.waiting else 0
 
 
 def _forget(store: Store, record: Record) -> int:
     return sum(clear(store.folder(run_id)) for run_id in record.experiments if store.folder(run_id).path.is_dir())
 
 
+def _check_recipe(recipe: object, store: Store) -> None:
+    """A record may come with a stranger's store: it may name a recipe of ours, but not make us run a file."""
+    if not isinstance(recipe, str):
+        raise ValueError(f"the record of this study in {store.home / 'studies'} names no recipe")
+    file = Path(recipe)
+    if file.suffix == ".py" and not is_trusted(file.stem):
+        raise Untrusted(
+            f"this study comes from the file {shown(recipe)}, whose code would run; if you trust it, add --trust"
+            f" {file.stem}, or run it yourself: unweave study run {recipe} --store {store.root}"
+        )
+
+
 def _carry(path: Path, store: Store) -> None:
     """Keep the user's file in the store, where workers on other machines find it."""
     kept, content = store.prepare().home / "modules" / path.name, path.read_bytes()
+    carry(path, content)
     if not kept.exists() or kept.read_bytes() != content:  # workers may be reading it
         write_atomically(kept, lambda aside: aside.write_bytes(content))
 

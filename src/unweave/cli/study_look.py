@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import command, parse
+from unweave.cli.options import command, parse, real
 from unweave.files import write_atomically
 from unweave.studies.record import Record, names, read_record
 from unweave.studies.status import Status, status_of
@@ -148,7 +148,7 @@ def _name(parser: argparse.ArgumentParser) -> None:
 def _add_status(parser: argparse.ArgumentParser) -> None:
     _name(parser)
     parser.add_argument("--watch", action="store_true", help="show it again and again while it runs")
-    parser.add_argument("--every", type=float, default=5.0, metavar="SECONDS", help="between two looks (5)")
+    parser.add_argument("--every", type=real(above=0), default=5.0, metavar="SECONDS", help="between two looks (5)")
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:

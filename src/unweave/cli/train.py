@@ -2,17 +2,19 @@
 
 import argparse
 import contextlib
-import json
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
-from unweave.cli.options import add_component, add_fields, collect, command, grid, numbers, parse
+from unweave.cli.options import add_component, add_fields, collect, command, grid, numbers, parse, real
 from unweave.data import Data, World
+from unweave.files import read_json
 from unweave.runs.folder import RunFolder
+from unweave.runs.state import state_of
 from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
 from unweave.training.loop import train as train_experiment
 from unweave.training.memory import keep_freed_memory
@@ -36,12 +38,12 @@ TRACKING = {
 }
 
 
-def run(argv: Sequence[str]) -> None:
-    """Train, then say where the run is and what it uses."""
+def run(argv: Sequence[str]) -> int:
+    """Train, then say where the run is and what it uses; 1 where a model failed."""
     world = argv[0].replace("-", "_") if argv and not argv[0].startswith("-") else None
     parser = _parser(argv, world)
     given = vars(parse(parser, argv[1:] if world else argv))
-    base = json.loads(Path(given["config"]).read_text()) if given["config"] else {}
+    base = read_config(given["config"]) if given["config"] else {}
     if world is None and "world" not in base:
         raise ValueError("say what to learn from: unweave train WORLD; `unweave worlds` lists them")
     given |= {"world": world} if world else {}
@@ -53,9 +55,15 @@ def run(argv: Sequence[str]) -> None:
         configs = [experiment_to(experiment.resolve()) for experiment in chosen]
         print_json(configs if len(configs) > 1 else configs[0])
     elif len(chosen) > 1:
-        _tell_all(train_all(chosen, given), given["json"])
+        return _tell_all(train_all(chosen, given), given["json"])
     else:
         _tell(chosen[0], train_watched(chosen[0], given), given)
+    return 0
+
+
+def read_config(file: str) -> dict[str, Any]:
+    """The settings of another run, from the file that ``--config`` names."""
+    return read_json(file, "the config.json of a run")
 
 
 def _tell(experiment: Experiment, path: Path, given: dict[str, Any]) -> None:
@@ -68,19 +76,24 @@ def _tell(experiment: Experiment, path: Path, given: dict[str, Any]) -> None:
         say(f"done: {path}\nsee it with: unweave show {path}    or: unweave report {path}")
 
 
-def _tell_all(paths: list[Path], as_json: bool) -> None:
-    states = {str(path): Run(path).state for path in paths}
+def _tell_all(paths: list[Path], as_json: bool) -> int:
+    states = {str(path): state_of(RunFolder(path), thorough=True) for path in paths}
+    failed = [state for state in states.values() if state.word != "done"]
     if as_json:
-        print_json([{"folder": folder, "state": state} for folder, state in states.items()])
+        print_json([{"folder": folder, "state": state.column} for folder, state in states.items()])
     else:
-        print_table(f"{len(states)} models", ("folder", "state"), list(states.items()))
+        told = [(folder, str(state)) for folder, state in states.items()]
+        print_table(f"{len(states)} models", ("folder", "state"), told)
+    if failed:
+        print(f"unweave: {len(failed)} of {len(states)} models failed", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def add_running_options(parser: argparse.ArgumentParser) -> None:
     """Options that say how to run, and do not change the result."""
     group = parser.add_argument_group("running")
     group.add_argument(
-        "--save-every", type=float, default=30.0, metavar="SECONDS", help="time between checkpoints (30)"
+        "--save-every", type=real(0), default=30.0, metavar="SECONDS", help="time between checkpoints (30)"
     )
     for name, what in TRACKING.items():
         group.add_argument(f"--{name}", action="store_true", help=what)

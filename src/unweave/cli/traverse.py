@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from unweave.cli.console import print_json, say
-from unweave.cli.options import command, parse, read
+from unweave.cli.options import command, parse, read, real, whole
 from unweave.evaluation.describe import describe
 from unweave.evaluation.traversal import Strips, by_deviation, eigenfaces, plane, strips
 from unweave.plots import images
@@ -33,11 +33,17 @@ def run(argv: Sequence[str]) -> None:
         "--plane", action="append", metavar="I,J", help="a grid over two latents; repeatable (default: the first two)"
     )
     parser.add_argument(
-        "--row", type=int, metavar="N", help="start from this example of the data (default: a random one)"
+        "--row", type=whole(0), metavar="N", help="start from this example of the data (default: a random one)"
     )
-    parser.add_argument("--steps", type=int, default=11, metavar="N", help="pictures in a strip and along a plane (11)")
-    parser.add_argument("--width", type=float, default=2.5, metavar="X", help="how far to go to both sides (2.5)")
-    parser.add_argument("--eigenfaces", type=int, default=5, metavar="N", help="latents around the mean code (5)")
+    parser.add_argument(
+        "--steps", type=whole(1, 1000), default=11, metavar="N", help="pictures in a strip and along a plane (11)"
+    )
+    parser.add_argument(
+        "--width", type=real(above=0), default=2.5, metavar="X", help="how far to go to both sides (2.5)"
+    )
+    parser.add_argument(
+        "--eigenfaces", type=whole(1, 10_000), default=5, metavar="N", help="latents around the mean code (5)"
+    )
     parser.add_argument("--json", action="store_true", help="print the files as JSON")
     given = parse(parser, argv)
     opened = Run(given.run)

@@ -8,21 +8,24 @@ from unweave.cli.download import shown
 from unweave.cli.options import command, parse
 from unweave.config import from_plain
 from unweave.data import WORLDS, World
-from unweave.data.files import fetch
+from unweave.data.files import fetch, place_of
 from unweave.data.world import Card
 from unweave.training.experiment import TABLES
 
 
-def run(argv: Sequence[str]) -> None:
-    """List all worlds, describe one, or fetch one."""
+def run(argv: Sequence[str]) -> int:
+    """List all worlds, describe one, or fetch one; 1 where something could not be fetched."""
     parser = command("unweave worlds", "List the data sets, describe one, or fetch one.")
     parser.add_argument("name", nargs="*", metavar="NAME", help="describe this world; `get NAME` fetches its files")
+    parser.add_argument(
+        "--unchecked", action="store_true", help="fetch files of which no checksum is known, and keep what arrives"
+    )
     parser.add_argument("--json", action="store_true", help="print as JSON")
     given = parse(parser, argv)
     if given.name[:1] == ["get"]:
-        for name in given.name[1:]:
-            _get(name)
-        return
+        if not given.name[1:]:
+            raise ValueError("say which: unweave worlds get NAME; `unweave worlds` lists them")
+        return _get_all(given.name[1:], given.unchecked)
     cards = {name: world_named(name).card() for name in given.name or WORLDS}
     if given.json:
         print_json({name: _plain(card) for name, card in cards.items()})
@@ -31,6 +34,7 @@ def run(argv: Sequence[str]) -> None:
             _describe(name, card)
     else:
         _list(cards)
+    return 0
 
 
 def world_named(name: str) -> World:
@@ -60,17 +64,25 @@ def _describe(name: str, card: Card) -> None:
     say(f"  on disk   {'yes' if card.on_disk else 'no'}\n  to get it {card.how_to_get}")
 
 
-def _get(name: str) -> None:
-    world = world_named(name)
-    files = [published for published in world.files() if not published.by_hand]
-    if not files:
+def _get_all(names: Sequence[str], unchecked: bool) -> int:
+    worlds = {name: world_named(name) for name in names}
+    return max(_get(name, world, unchecked) for name, world in worlds.items())
+
+
+def _get(name: str, world: World, unchecked: bool) -> int:
+    if not world.files():
+        say(f"{name}: {world.card().how_to_get}")
+        return 1 if name == "images" else 0
+    files = [published for published in world.files() if not place_of(name, published).exists()]
+    if files and all(published.by_hand for published in files):
         say(f"{name}: nothing that could be fetched from here. {world.card().how_to_get}")
-        return
+        return 0 if world.card().on_disk else 1
     with shown() as progress:
         for published in files:
-            fetch(name, published, progress)
+            fetch(name, published, progress, unchecked=unchecked)
         world.load(progress)
     say(f"{name}: fetched, checked and converted")
+    return 0
 
 
 def _factors(card: Card) -> str:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from unweave.config import check_fields, number
 from unweave.data.files import (
     Progress,
     Published,
@@ -39,11 +40,7 @@ class CelebA(World):
     """
 
     name: ClassVar[str] = "celeba"
-    crop: int = 148
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.crop <= WIDTH:
-            raise ValueError(f"crop must lie in 1…{WIDTH} pixels, not {self.crop!r}")
+    crop: int = number(148, least=1, most=WIDTH, help="pixels of the central square")
 
     def files(self) -> tuple[Published, ...]:
         return (ARCHIVE, ATTRIBUTES)
@@ -55,7 +52,9 @@ class CelebA(World):
         return Card("CelebA", (3, PIXELS, PIXELS), N_IMAGES, None, on_disk, get, "40 attributes as labels")
 
     def load(self, progress: Progress | None = None) -> Data:
+        check_fields(self)
         path = require(self.name, ATTRIBUTES)
+        verify(path, ATTRIBUTES)
         with reading(path, "the attributes of CelebA"):
             files, names, labels = _attributes(path)
         shape = (len(files), 3, PIXELS, PIXELS)
@@ -84,9 +83,9 @@ def _attributes(path: Path) -> tuple[list[str], tuple[str, ...], np.ndarray]:
     names, rows = tuple(second.split()), [line.split() for line in lines if line.strip()]
     if int(first) != len(rows) or len(rows) != N_IMAGES:
         raise ValueError(f"it lists {len(rows)} images and announces {first.strip()}, expected {N_IMAGES}")
-    for number, row in enumerate(rows, start=3):
+    for line, row in enumerate(rows, start=3):
         if len(row) != len(names) + 1 or not set(row[1:]) <= {"-1", "1"}:
-            raise ValueError(f"line {number} does not hold a file and {len(names)} times -1 or 1")
+            raise ValueError(f"line {line} does not hold a file and {len(names)} times -1 or 1")
     values = np.array([row[1:] for row in rows]) == "1"
     return [row[0] for row in rows], names, values.astype(np.int64)
 

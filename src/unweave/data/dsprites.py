@@ -126,7 +126,9 @@ class ScreamDSprites(_Variant):
     title: ClassVar[str] = "Scream-dSprites"
 
     def nuisance(self) -> Backdrop:
-        return Backdrop(read_painting(require(self.name, SCREAM)))
+        path = require(self.name, SCREAM)
+        verify(path, SCREAM)
+        return Backdrop(read_painting(path))
 
     def card(self) -> Card:
         place = place_of(self.name, SCREAM)

@@ -1,11 +1,10 @@
 """Arrays kept on disk and published files: checked against a checksum, fetched once and kept."""
 
+import contextlib
 import json
 import os
 import struct
 import tarfile
-import urllib.error
-import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from unweave.files import Progress, digest, write_atomically, write_text
+from unweave.data.download import OpenAddress, download, open_https
+from unweave.files import Progress, digest, remove_abandoned, require_file, write_atomically, write_text
 
 TRUSTED_SIZE = 1 << 30
 """Cached arrays up to this size are checked byte for byte on every opening, larger ones when they changed on disk."""
@@ -30,6 +30,7 @@ def data_folder() -> Path:
 def cached_array(path: Path, build: Callable[[], np.ndarray], progress: Progress | None = None) -> np.ndarray:
     """The array kept in ``path``, built and written on the first call and memory-mapped (copy on write) after that."""
     if not path.exists():
+        remove_abandoned(path.parent)
         array = build()
         write_atomically(path, lambda aside: _save(aside, array))
         _remember(path, digest(path))
@@ -41,6 +42,7 @@ def converted(
 ) -> np.ndarray:
     """The bytes kept in ``path``, filled in place on the first call, so that more than the memory can be converted."""
     if not path.exists():
+        remove_abandoned(path.parent)
         write_atomically(path, lambda aside: _fill(aside, shape, fill))
         _remember(path, digest(path, progress=progress))
     array = open_cached(path, progress)
@@ -51,21 +53,13 @@ def converted(
 
 def open_cached(path: Path, progress: Progress | None = None) -> np.ndarray:
     """Memory-map an array that :func:`cached_array` wrote, after checking it."""
-    remembered = _remembered(path)
-    now = path.stat()
-    touched = remembered.get("size") != now.st_size or remembered.get("modified") != now.st_mtime_ns
-    if remembered and (touched or now.st_size <= TRUSTED_SIZE):
-        found = digest(path, progress=progress)
-        if found != remembered["sha256"]:
-            raise ValueError(
-                f"{path} is damaged: its checksum is not the one it was written with. Delete it to rebuild."
-            )
-        _remember(path, found)
+    _check_remembered(path, "Delete it to rebuild.", progress)
     return open_array(path)
 
 
 def open_array(path: Path) -> np.ndarray:
     """Memory-map a ``.npy`` file; a torn or foreign file is refused by name."""
+    require_file(path, "a .npy file")
     try:
         # "c": the pages can be written without touching the file, which torch.from_numpy asks for
         return np.load(path, mmap_mode="c", allow_pickle=False)
@@ -83,6 +77,7 @@ BROKEN: tuple[type[Exception], ...] = (
 @contextmanager
 def reading(path: Path, what: str) -> Iterator[None]:
     """Whatever goes wrong inside is an error that names the file and what it should have been."""
+    require_file(path, what)
     try:
         yield
     except BROKEN as error:
@@ -104,9 +99,10 @@ def open_npz(path: Path, what: str) -> Iterator[Mapping[str, np.ndarray]]:
 
 @dataclass(frozen=True)
 class Published:
-    """A file as its authors published it. ``checksum`` is ``"algorithm:hex"``; empty where none was ever published.
+    """A file as its authors published it. ``checksum`` is ``"algorithm:hex"``, or several with spaces between them.
 
-    ``by_hand`` marks an address that is a page for people, or asks for a consent, and cannot be fetched by a program.
+    It is empty where none was ever published. ``by_hand`` marks an address that is a page for people, asks for a
+    consent, or is no https, and cannot be fetched by a program.
     """
 
     file: str
@@ -114,6 +110,15 @@ class Published:
     checksum: str = ""
     n_bytes: int | None = None
     by_hand: bool = False
+
+    @property
+    def unknown(self) -> str:
+        """What is not known of the file, so that it cannot be told from another one; empty where all is."""
+        if "sha256:" in self.checksum or (self.checksum and self.n_bytes is not None):
+            return ""
+        if self.checksum:
+            return f"neither its sha256 nor its size is known, only {self.checksum}"
+        return "no checksum of it is known" + ("" if self.n_bytes is not None else ", nor its size")
 
 
 def place_of(world: str, published: Published) -> Path:
@@ -125,7 +130,7 @@ def require(world: str, published: Published) -> Path:
     """The path of a published file, or an error that says what to fetch, where to put it, and its checksum."""
     path = place_of(world, published)
     if path.exists():
-        return path
+        return require_file(path, f"the published {published.file}")
     command = "" if published.by_hand else f", or run: unweave worlds get {world}"
     raise FileNotFoundError(
         f"{world} needs {published.file}, which is not on this machine. {how_to_get(world, (published,))}{command}"
@@ -141,38 +146,56 @@ def how_to_get(world: str, files: tuple[Published, ...]) -> str:
     )
 
 
-def fetch(world: str, published: Published, progress: Progress | None = None) -> Path:
-    """Download a published file to its place and check it; a wrong checksum leaves nothing behind."""
+def fetch(
+    world: str,
+    published: Published,
+    progress: Progress | None = None,
+    *,
+    unchecked: bool = False,
+    open_address: OpenAddress = open_https,
+) -> Path:
+    """Download a published file to its place and check it; whatever is wrong with it leaves nothing behind.
+
+    A file of which too little is known to check it comes only with ``unchecked``. What arrived is then written down
+    beside it, and the file is checked against that ever after.
+    """
     path = place_of(world, published)
-    if not path.exists():
-        if published.by_hand:
-            raise ValueError(f"{published.file} has to be fetched by hand. {how_to_get(world, (published,))}")
-        write_atomically(path, lambda aside: _download(published, aside, progress))
+    if path.exists():
+        return require_file(path, f"the published {published.file}")
+    if published.by_hand:
+        raise ValueError(f"{published.file} has to be fetched by hand. {how_to_get(world, (published,))}")
+    if published.unknown and not unchecked:
+        raise ValueError(
+            f"{published.file} is not fetched: {published.unknown}, so a cut or changed file could not be told."
+            f" {how_to_get(world, (published,))}, or take what comes with: unweave worlds get {world} --unchecked"
+        )
+    remove_abandoned(path.parent)
+
+    def get(aside: Path) -> None:
+        download(published.address, aside, published.n_bytes, progress, open_address)
+        verify(aside, published, progress)
+        if published.unknown:
+            _remember(path, digest(aside, progress=progress), aside)
+
+    write_atomically(path, get)
     return path
 
 
 def verify(path: Path, published: Published, progress: Progress | None = None) -> None:
-    """Refuse a file that is not byte for byte the published one, where its checksum is known."""
+    """Refuse a file that is not byte for byte the published one or, where that is not known, the one that came."""
     if published.n_bytes is not None and path.stat().st_size != published.n_bytes:
         raise ValueError(
             f"{path} has {path.stat().st_size} bytes, the published file has {published.n_bytes}: fetch it again"
         )
-    algorithm, _, expected = published.checksum.partition(":")
-    if expected and (found := digest(path, algorithm, progress)) != expected:
-        raise ValueError(f"{path} is not the published file: {algorithm} {found}, expected {expected}. Fetch it again.")
-
-
-def _download(published: Published, aside: Path, progress: Progress | None) -> None:
-    try:
-        with urllib.request.urlopen(published.address, timeout=60) as answer, aside.open("wb") as file:
-            size = int(answer.headers.get("Content-Length") or published.n_bytes or 0)
-            while block := answer.read(1 << 20):
-                file.write(block)
-                if progress:
-                    progress(f"fetching {published.file}", file.tell(), size)
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
-        raise OSError(f"could not fetch {published.address}: {error}. Fetch it by other means.") from error
-    verify(aside, published, progress)
+    for checksum in published.checksum.split():
+        algorithm, _, expected = checksum.partition(":")
+        if (found := digest(path, algorithm, progress)) != expected:
+            raise ValueError(
+                f"{path} is not the published file: {algorithm} {found}, expected {expected}. Fetch it again."
+            )
+    if published.unknown:
+        advice = f"Fetch it again, or delete {_sidecar(path)} if you have put another one there."
+        _check_remembered(path, advice, progress)
 
 
 def _save(path: Path, array: np.ndarray) -> None:
@@ -190,13 +213,28 @@ def _sidecar(path: Path) -> Path:
     return path.with_name(path.name + ".json")
 
 
-def _remember(path: Path, sha256: str) -> None:
-    now = path.stat()
+def _check_remembered(path: Path, advice: str, progress: Progress | None) -> None:
+    """Refuse a file whose bytes are not the ones that were written down when it came, where they were."""
+    remembered = _remembered(path)
+    now = require_file(path).stat()
+    touched = remembered.get("size") != now.st_size or remembered.get("modified") != now.st_mtime_ns
+    if remembered and (touched or now.st_size <= TRUSTED_SIZE):
+        found = digest(path, progress=progress)
+        if found != remembered["sha256"]:
+            raise ValueError(f"{path} is damaged: its checksum is not the one it was written with. {advice}")
+        if touched:
+            with contextlib.suppress(OSError):  # a folder that may only be read is read
+                _remember(path, found)
+
+
+def _remember(path: Path, sha256: str, content: Path | None = None) -> None:
+    now = (content or path).stat()
     write_text(_sidecar(path), json.dumps({"sha256": sha256, "size": now.st_size, "modified": now.st_mtime_ns}))
 
 
 def _remembered(path: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads(_sidecar(path).read_text(encoding="utf-8")))
+        found = json.loads(_sidecar(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
+    return found if isinstance(found, dict) and isinstance(found.get("sha256"), str) else {}

@@ -13,7 +13,7 @@ import numpy as np
 
 from unweave.data.files import open_npz, reading
 from unweave.data.mnist import read_idx
-from unweave.files import digest
+from unweave.files import digest, require_file
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 ARRAYS = (".npz", ".npy", ".h5", ".hdf5", ".gz", "-ubyte", ".idx")
@@ -23,11 +23,12 @@ LABEL_KEYS = ("labels", "y", "factors", "y_train", "latents_classes", "label")
 
 def image_files(folder: Path) -> list[Path]:
     """The image files in a folder and below it, in order of their names."""
-    found = [path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file()]
+    found = [path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and not path.is_dir()]
     visible = [path for path in found if not any(p.startswith(".") for p in path.relative_to(folder).parts)]
     if not visible:
         raise ValueError(f"{folder} holds no image file ({', '.join(SUFFIXES)})")
-    return sorted(visible, key=lambda path: path.relative_to(folder).as_posix())
+    in_order = sorted(visible, key=lambda path: path.relative_to(folder).as_posix())
+    return [require_file(path, "an image") for path in in_order]
 
 
 def content_digest(paths: list[Path], root: Path) -> str:

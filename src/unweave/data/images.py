@@ -1,6 +1,5 @@
 """The user's own images: a folder of image files, or one npz, npy, HDF5 or idx file, with or without labels."""
 
-import csv
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -8,10 +7,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
+from unweave.config import number, word
+from unweave.data.cells import NUMBER, as_column, ranks
 from unweave.data.files import Progress, converted, data_folder, reading
 from unweave.data.image_sources import ARRAYS, checked, content_digest, image_files, read_array, read_labels
+from unweave.data.labels_csv import read_labels_csv
 from unweave.data.mnist import read_idx
 from unweave.data.world import Card, Data, World
+from unweave.files import require_file
 
 Colour = Literal["auto", "grey", "rgb"]
 Labels = tuple[tuple[str, ...], np.ndarray]
@@ -32,11 +35,11 @@ class Images(World):
 
     name: ClassVar[str] = "images"
     path: str = ""
-    size: int | None = None
+    size: int | None = number(None, least=1, most=4096, help="pixels of the central square; else the images' own")
     colour: Colour = "auto"
     key: str | None = None
     labels: str | None = None
-    digest: str = ""
+    digest: str = word("", "0123456789abcdef", help="of the contents; filled in by itself")
 
     def __post_init__(self) -> None:
         if self.size is not None and self.size < 1:
@@ -76,7 +79,10 @@ class Images(World):
         path = Path(self.path).expanduser()
         if not self.path or not path.exists():
             raise FileNotFoundError(f"images needs the path of a folder or file; {self.path!r} is not there")
-        if path.is_file() and not path.name.endswith(ARRAYS):
+        if path.is_dir():
+            return path
+        require_file(path, "a folder of images, or a .npz, .npy, .h5 or idx file")
+        if not path.name.endswith(ARRAYS):
             raise ValueError(f"{path} is none of a folder, .npz, .npy, .h5 or idx file")
         return path
 
@@ -93,10 +99,11 @@ class Images(World):
         named = self.labels is not None and self.labels != "none"
         if named and root.suffix in (".npz", ".h5", ".hdf5"):
             return None
-        if named and not (folder / str(self.labels)).is_file():
-            raise FileNotFoundError(f"the labels {self.labels} are not in {folder}")
         place = folder / (str(self.labels) if named else usual)
-        return place if self.labels != "none" and place != root and place.is_file() else None
+        if named and not place.exists():
+            raise FileNotFoundError(f"the labels {self.labels} are not in {folder}")
+        there = self.labels != "none" and place != root and place.exists()
+        return require_file(place, "a file of labels") if there else None
 
     def _own_colour(self) -> Literal["grey", "rgb"]:
         root = self._root()
@@ -199,47 +206,39 @@ def _from_folders(files: list[Path]) -> Labels:
     folders = [file.parent.as_posix() for file in files]
     if set(folders) == {"."}:
         return (), np.empty((len(files), 0))
-    return ("folder",), _numbers(np.array(folders))[:, None]
+    numbers = {name: float(name) for name in set(folders) if NUMBER.fullmatch(name)}
+    if len(numbers) < len(set(folders)):
+        # numbers by their size, then words by the alphabet
+        order = sorted(set(folders), key=lambda name: (name not in numbers, numbers.get(name, 0.0), name))
+        return ("folder",), np.array([order.index(name) for name in folders], dtype=np.int64)[:, None]
+    return ("folder",), _packed(as_column(folders, lambda row: f"the folder of {files[row]}"))[:, None]
 
 
 def _from_csv(path: Path, files: list[Path]) -> Labels:
-    with reading(path, "labels (csv: a header, then file, label, …)"):
-        with path.open(newline="", encoding="utf-8") as opened:
-            header, *rows = list(csv.reader(opened))
-        table = {row[0]: row[1:] for row in rows if row}
-        names, wanted = tuple(header[1:]), [file.as_posix() for file in files]
-        if not names:
-            raise ValueError("it has no column of labels beside the file names")
-        for name, row in table.items():
-            if name not in set(wanted) or len(row) != len(names):
-                raise ValueError(f"its row {name!r} names no image here, or has not {len(names)} labels")
-        missing = [name for name in wanted if name not in table]
-        if missing:
-            raise ValueError(f"it has no row for {missing[0]}")
-        columns = [_numbers(np.array([table[name][place] for name in wanted])) for place in range(len(names))]
-        return names, np.stack(columns, axis=1)
+    columns = read_labels_csv(path, [file.as_posix() for file in files])
+    return tuple(columns), np.stack([_packed(column) for column in columns.values()], axis=1)
 
 
 def _columns(name: str, values: np.ndarray, n_images: int, path: Path) -> Labels:
     if values.ndim not in (1, 2) or len(values) != n_images:
         raise ValueError(f"{path}: the labels {name} have the shape {values.shape}, but there are {n_images} images")
     if values.ndim == 1:
-        return (name,), _numbers(values, path)[:, None]
+        return (name,), _packed(as_column(values, lambda row: f"{path}: the label of image {row}"))[:, None]
     names = tuple(f"{name}_{place}" for place in range(values.shape[1]))
-    return names, np.stack([_numbers(column, path) for column in values.T], axis=1)
+    columns = [
+        as_column(column, lambda row, place=place: f"{path}: column {place} of the label of image {row}")  # type: ignore[misc]
+        for place, column in enumerate(values.T)
+    ]
+    return names, np.stack([_packed(column) for column in columns], axis=1)
 
 
-def _numbers(values: np.ndarray, path: Path | None = None) -> np.ndarray:
-    """Whole numbers as int64, other numbers as float32, words as the place of each in their sorted list."""
-    if values.dtype.kind in "biu":
-        return values.astype(np.int64)
-    if values.dtype.kind in "SUO":
-        try:
-            return _numbers(values.astype(np.float64), path)
-        except ValueError:
-            return np.unique(values.astype(str), return_inverse=True)[1].reshape(-1).astype(np.int64)
-    if not np.isfinite(values).all():
-        row = int(np.argwhere(~np.isfinite(values))[0, 0])
-        raise ValueError(f"{path or 'labels'}: the label of image {row} is {values[row]}, not a number")
-    whole = values == np.rint(values)
-    return values.astype(np.int64) if whole.all() else values.astype(np.float32)
+def _packed(column: np.ndarray) -> np.ndarray:
+    """Whole numbers as int64, others as float32 where that tells them apart, words by their place in the alphabet."""
+    if column.dtype.kind == "U":
+        return ranks(column)
+    if column.dtype.kind == "i":
+        return column
+    with np.errstate(over="ignore"):
+        short = column.astype(np.float32)
+    kept = np.isfinite(short).all() and len(np.unique(short)) == len(np.unique(column))
+    return short if kept else column

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from unweave.data.factors import Factor, FactorSpace
-from unweave.data.files import Progress, Published, how_to_get, open_npz, place_of, require
+from unweave.data.files import Progress, Published, how_to_get, open_npz, place_of, require, verify
 from unweave.data.world import Card, Composition, Data, World
 from unweave.shapes import Float, Int, Tensor, UInt8
 
@@ -53,6 +53,7 @@ class LPCSprites(World):
 
     def load(self, progress: Progress | None = None) -> Data:
         path = require(self.name, COMPONENTS)
+        verify(path, COMPONENTS, progress)
         with open_npz(path, "the component sheets of LPC Sprites (npz)") as sheets:
             layers = _layers({name: sheets[name] for name in (*CHOSEN, "shoes", "rows")})
         store = SPACE.coordinates(torch.arange(SPACE.n_cells))

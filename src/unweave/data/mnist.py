@@ -73,10 +73,12 @@ class _Digits(World, ABC):
         return _checked(paths[0], images, labels, part)
 
 
-def _published(address: str, checksums: tuple[str, ...]) -> tuple[Published, ...]:
-    # the values that torchvision checks its downloads against
-    names = (f"{file}.gz" for file in FILES)
-    return tuple(Published(name, address + name, f"md5:{md5}") for name, md5 in zip(names, checksums))
+def _published(address: str, *known: tuple[int, str, str]) -> tuple[Published, ...]:
+    # sizes and sha256 as TensorFlow Datasets records them, md5 as torchvision checks its downloads
+    return tuple(
+        Published(f"{file}.gz", f"{address}{file}.gz", f"sha256:{sha256} md5:{md5}", n_bytes)
+        for file, (n_bytes, sha256, md5) in zip(FILES, known)
+    )
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,23 @@ class MNIST(_Digits):
     published: ClassVar[tuple[Published, ...]] = _published(
         "https://ossci-datasets.s3.amazonaws.com/mnist/",
         (
+            9_912_422,
+            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
             "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+        ),
+        (
+            28_881,
+            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
             "d53e105ee54ea40749a09fcbcd1e9432",
+        ),
+        (
+            1_648_877,
+            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
             "9fb629c4189551a2d022fa330f9573f3",
+        ),
+        (
+            4_542,
+            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
             "ec29112dd5afa0611ce80d1b7f02629c",
         ),
     )
@@ -105,11 +121,26 @@ class FashionMNIST(_Digits):
     title: ClassVar[str] = "Fashion-MNIST"
     label: ClassVar[str] = "article"
     published: ClassVar[tuple[Published, ...]] = _published(
-        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+        # the authors' bucket by https; the address that they give knows http only
+        "https://fashion-mnist.s3.eu-central-1.amazonaws.com/",
         (
+            26_421_880,
+            "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
             "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+        ),
+        (
+            29_515,
+            "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
             "25c81989df183df01b3e8a0aad5dffbe",
+        ),
+        (
+            4_422_102,
+            "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
             "bef4ecab320f06d8554ea6380940ec79",
+        ),
+        (
+            5_148,
+            "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
             "bb300cfdad3c16e7a12a480ee83cd310",
         ),
     )

@@ -9,7 +9,17 @@ import numpy as np
 import torch
 
 from unweave.data.factors import Factor, FactorSpace
-from unweave.data.files import Progress, Published, converted, data_folder, how_to_get, place_of, reading, require
+from unweave.data.files import (
+    Progress,
+    Published,
+    converted,
+    data_folder,
+    how_to_get,
+    place_of,
+    reading,
+    require,
+    verify,
+)
 from unweave.data.world import Card, Data, World
 
 Variant = Literal["toy", "realistic", "real"]
@@ -90,6 +100,7 @@ class MPI3D(World):
 
     def _convert(self, array: np.ndarray, progress: Progress | None) -> None:
         path = require(self.name, self.files()[0])
+        verify(path, self.files()[0], progress)
         with reading(path, "an MPI3D file (npz with images)"), zipfile.ZipFile(path) as archive:
             stream, shape = _open(archive)
             expected = (len(array), PIXELS, PIXELS, 3)

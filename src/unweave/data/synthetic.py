@@ -11,6 +11,7 @@ from typing import ClassVar
 import torch
 
 from unweave import rng
+from unweave.config import check_fields, number
 from unweave.data.files import Progress
 from unweave.data.world import Card, Data, World
 from unweave.shapes import Float, Tensor
@@ -30,16 +31,15 @@ class SynthLin(World):
     """
 
     name: ClassVar[str] = "synth_lin"
-    ratio: float = 2.0
-    n_points: int = 50_000
-    seed: int = 0
+    ratio: float = number(2.0, above=0, help="how far the first axis is stretched")
+    n_points: int = number(50_000, least=1, most=10**8, help="points drawn")
+    seed: int = number(0, least=0, most=2**63 - 1, help="which points")
 
     def card(self) -> Card:
         return _card("Synth-Lin", (3,), self.n_points, f"two continuous factors, w1 stretched by {self.ratio:g}")
 
     def load(self, progress: Progress | None = None) -> Data:
-        if not (self.ratio > 0 and math.isfinite(self.ratio)):
-            raise ValueError(f"ratio must be a positive number, not {self.ratio}")
+        check_fields(self)
         square = _square(self.n_points, self.seed)
         # x = R (ratio w1, w2, 0)
         stretched = torch.stack([self.ratio * square[:, 0], square[:, 1], torch.zeros(self.n_points)], dim=-1)
@@ -56,13 +56,14 @@ class SynthNonLin(World):
     """
 
     name: ClassVar[str] = "synth_nonlin"
-    n_points: int = 50_000
-    seed: int = 0
+    n_points: int = number(50_000, least=1, most=10**8, help="points drawn")
+    seed: int = number(0, least=0, most=2**63 - 1, help="which points")
 
     def card(self) -> Card:
         return _card("Synth-NonLin", (6,), self.n_points, "two continuous factors through a random tanh network")
 
     def load(self, progress: Progress | None = None) -> Data:
+        check_fields(self)
         square = _square(self.n_points, self.seed)
         hidden = torch.tanh(square @ _normal(self.seed, HIDDEN_WEIGHTS, 2, N_HIDDEN) + self._biases(HIDDEN_BIASES, 10))
         weights = _normal(self.seed, OUTPUT_WEIGHTS, N_HIDDEN, 6) / math.sqrt(N_HIDDEN)
@@ -82,8 +83,6 @@ def rotation(axis: tuple[float, float, float], angle: float) -> Float[Tensor, "3
 
 
 def _square(n_points: int, seed: int) -> Float[Tensor, "sample 2"]:
-    if n_points < 1:
-        raise ValueError(f"n_points must be at least 1, not {n_points}")
     return rng.uniform(seed, rng.Purpose.WORLD, POINTS, n_points, 2)
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from unweave import rng
-from unweave.models import VAE
+from unweave.models import Autoencoder
 from unweave.models.posteriors import Deterministic
 from unweave.shapes import Float, Tensor
 
@@ -27,7 +27,7 @@ class Activations:
 
 @torch.no_grad()
 def activations(
-    model: VAE, images: Float[Tensor, "sample ..."], *, seed: int = 0, batch_size: int = 256
+    model: Autoencoder, images: Float[Tensor, "sample ..."], *, seed: int = 0, batch_size: int = 256
 ) -> Activations:
     """Activations of all layers for some images; equal seeds give equal samples."""
     device = next(model.parameters()).device
@@ -37,7 +37,7 @@ def activations(
     return Activations(names, layers, n_encoder)
 
 
-def _one_batch(model: VAE, images: Tensor, seed: int, place: int) -> tuple[tuple[str, ...], list[Tensor], int]:
+def _one_batch(model: Autoencoder, images: Tensor, seed: int, place: int) -> tuple[tuple[str, ...], list[Tensor], int]:
     noise = rng.normal(seed, rng.Purpose.EVALUATE, place, len(images), model.architecture.latents)
     before, code = inputs_of_layers(model.encoder.trunk, lambda: model.code(images, noise.to(images.device)))
     with_heads, _ = inputs_of_layers(model.encoder.heads, lambda: model.encoder(images))

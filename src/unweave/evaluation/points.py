@@ -65,6 +65,9 @@ def _numbers(array: np.ndarray, path: Path) -> Tensor:
     if array.ndim == 0 or array.dtype.kind not in "biuf":
         raise ValueError(f"{path} must hold numbers, sample × feature, not {array.dtype} of shape {array.shape}")
     table = array[:, None] if array.ndim == 1 else array.reshape(len(array), -1)
+    if table.dtype.kind == "f" and not np.isfinite(table).all():
+        row, column = np.argwhere(~np.isfinite(table))[0].tolist()
+        raise ValueError(f"{path}: row {row + 1}, column {column} is {table[row, column]}; drop those rows")
     return torch.from_numpy(np.ascontiguousarray(table, dtype=np.float64 if table.dtype == np.float64 else np.float32))
 
 

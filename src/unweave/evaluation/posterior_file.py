@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from unweave.data.files import open_npz
+from unweave.files import require_file
 
 NAMES = {
     "mean": ("mean", "means", "mu", "z_mean"),
@@ -35,18 +36,30 @@ class Posteriors:
 
 def read_posteriors(path: str | Path) -> Posteriors:
     """The posteriors of an npz file. Variances may be given as such, as their logarithms or as deviations."""
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; give a run's folder or an npz with mean and variance")
+    path = require_file(path, "a run's folder or an npz with mean and variance")
     if path.suffix != ".npz":
         raise ValueError(f"{path} is neither a run's folder nor an npz with mean and variance")
     with open_npz(path, "an npz file with mean and variance") as file:
         names = list(file)
         found = {part: next((np.asarray(file[n]) for n in usual if n in names), None) for part, usual in NAMES.items()}
+        for part, array in found.items():
+            if array is not None:
+                _check(part, array)
     if found["mean"] is None:
         raise ValueError(f"{path} has no array `mean` (sample × latent); it holds {', '.join(names) or 'nothing'}")
     others = {name: found[name] for name in ("sampled", "reconstruction", "prior_mean", "prior_variance")}
     return Posteriors(path.stem, found["mean"], _variance(found, path), **others)
+
+
+def _check(part: str, array: np.ndarray) -> None:
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{part} holds {array.dtype}, not numbers")
+    # the logarithm of a variance that is zero
+    bad = ~np.isfinite(array) & ((part != "log_variance") | (array != -np.inf))
+    if bad.any():
+        at = np.argwhere(bad)[0].tolist()
+        where = f"column {at[-1]} holds NaN or infinity, first in row {at[0] + 1}" if at[1:] else f"row {at[0] + 1}"
+        raise ValueError(f"{part} must be finite: {where}{'' if at[1:] else ' is none'}; drop those rows")
 
 
 def _variance(found: dict[str, np.ndarray | None], path: Path) -> np.ndarray | None:

@@ -9,13 +9,18 @@ What follows the prefix is the column's name. ``z*`` and ``y*`` stand for a lett
 underscore, so that a column ``year`` is not taken for a factor. Files without factors are measured without labels.
 """
 
+import csv
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from unweave.data.cells import as_column
+from unweave.files import require_file
 
 ARRAYS = {"codes": ("codes", "latents", "z"), "factors": ("factors", "labels", "y"), "variance": ("variance",)}
 COLUMNS = {
@@ -48,8 +53,7 @@ def read_tables(paths: Sequence[str | Path]) -> list[CodeTable]:
         elif waiting is None:
             waiting = path
         else:
-            table = CodeTable(waiting.stem, _load(waiting), _load(path))
-            tables.append(_checked(table))
+            tables.append(_checked(_read_pair(waiting, path)))
             waiting = None
     if waiting is not None:
         raise ValueError(f"{waiting} stands alone: give npy files in pairs, codes first and then factors")
@@ -60,17 +64,24 @@ def _read_one(path: Path) -> CodeTable:
     kind = path.suffix.lower()
     if kind not in KINDS:
         raise ValueError(f"{path} ends in {kind or 'nothing'}; known kinds of file are {', '.join(KINDS)}")
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist")
-    if path.stat().st_size == 0:
+    if require_file(path, "a table of codes").stat().st_size == 0:
         raise ValueError(f"{path} is empty: it holds no bytes at all")
     return _read_npz(path) if kind == ".npz" else _read_columns(path, kind)
 
 
+def _read_pair(codes: Path, factors: Path) -> CodeTable:
+    table = CodeTable(codes.stem, _load(codes), _load(factors))
+    for array in (table.codes, table.factors):
+        if isinstance(array, np.lib.npyio.NpzFile):
+            raise ValueError(f"{table.name} is an npz archive under another name; call it .npz")
+    read = _check_array(table.codes, "codes", codes)
+    assert read is not None
+    return replace(table, codes=read, factors=_check_array(table.factors, "factors", factors))
+
+
 def _load(path: Path) -> Any:
     """The arrays of an npz or npy file; anything but plain numbers and text is refused, for loading could run code."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist")
+    require_file(path, "a table of codes")
     try:
         return np.load(path, allow_pickle=False)
     except Exception as error:
@@ -83,7 +94,7 @@ def _load(path: Path) -> Any:
 
 def _read_npz(path: Path) -> CodeTable:
     with _load(path) as arrays:
-        found = {part: _array(arrays, names, path) for part, names in ARRAYS.items()}
+        found = {part: _check_array(_array(arrays, names, path), part, path) for part, names in ARRAYS.items()}
         names = {part: _names(arrays, part) for part in ("latent_names", "factor_names")}
         if found["codes"] is None:
             held = ", ".join(arrays.files) or "nothing"
@@ -108,6 +119,8 @@ def _names(arrays: Any, part: str) -> tuple[str, ...]:
 def _read_columns(path: Path, kind: str) -> CodeTable:
     import polars as pl
 
+    if kind == ".csv":
+        _check_text(path)
     try:
         frame = pl.read_csv(path, infer_schema_length=None) if kind == ".csv" else pl.read_parquet(path)
     except Exception as error:
@@ -130,6 +143,18 @@ def _suffix(pattern: re.Pattern[str], name: str) -> str:
     return next((group for group in found.groups() if group), name)
 
 
+def _check_text(path: Path) -> None:
+    """Refuse what polars would read as other columns than there are."""
+    with path.open("rb") as file:
+        begin = file.read(1 << 20)
+    first = begin.removeprefix(b"\xef\xbb\xbf").split(b"\n")[0]
+    if begin[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in first:
+        raise ValueError(f"{path} is no UTF-8 text (UTF-16, perhaps): save it as UTF-8")
+    names = next(csv.reader([first.decode(errors="replace").rstrip("\r")]), [])
+    if twice := [name for name, n in Counter(names).items() if n > 1]:
+        raise ValueError(f"{path} has several columns named {twice[0]!r}: give each a name of its own")
+
+
 def _stack(frame: Any, names: list[str], part: str, path: Path) -> np.ndarray:
     columns = [_column(frame[name], part, path) for name in names]
     if any(column.dtype.kind == "O" for column in columns):
@@ -138,21 +163,47 @@ def _stack(frame: Any, names: list[str], part: str, path: Path) -> np.ndarray:
 
 
 def _column(series: Any, part: str, path: Path) -> np.ndarray:
-    """Words become objects; a gap, a NaN, or words among codes are refused by the column's own name."""
+    """Words become objects; a gap, a NaN, or words among numbers are refused by the column's own name and the row."""
+    column = f"{path}: column {series.name} of {part}"
     words = series.dtype.is_numeric() is False and str(series.dtype) != "Boolean"
     if series.null_count():
-        raise ValueError(f"{path}: column {series.name} of {part} has {series.null_count()} gaps; drop those rows")
-    if words and part != "factors":
-        raise ValueError(f"{path}: column {series.name} of {part} must hold numbers, not {series.dtype}")
-    column = np.array(series.to_list(), dtype=object) if words else series.to_numpy()
-    if not words and column.dtype.kind == "f" and not np.isfinite(column).all():
-        raise ValueError(f"{path}: column {series.name} of {part} holds NaN or infinity; drop those rows")
-    return column
+        first = int(series.is_null().arg_max()) + 1
+        raise ValueError(f"{column} has {series.null_count()} gaps, the first in row {first}; drop those rows")
+    if (words and part != "factors") or series.dtype.is_nested():
+        raise ValueError(f"{column} must hold numbers, not {series.dtype}")
+    values = np.array(series.to_list(), dtype=object) if words else series.to_numpy()
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        first = int(np.argmin(np.isfinite(values))) + 1
+        raise ValueError(f"{column} holds NaN or infinity, first in row {first}; drop those rows")
+    if part != "factors":
+        return values
+    read = as_column(values, lambda row: f"{column}, row {row + 1},")
+    return read.astype(object) if read.dtype.kind == "U" else read if words else values
+
+
+def _check_array(array: np.ndarray | None, part: str, path: Path) -> np.ndarray | None:
+    """The same for an array: sample × column, or the samples of several models."""
+    if array is None or array.ndim == 0:
+        return array
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        at = np.argwhere(~np.isfinite(array))[0].tolist()
+        column, row = (at[-1], at[-2]) if len(at) > 1 else (0, at[0])
+        of_model = f" of model {at[0]}" if len(at) > 2 else ""
+        where = f"column {column} holds NaN or infinity, first in row {row + 1}{of_model}"
+        raise ValueError(f"{path}: {part} must be finite: {where}; drop those rows")
+    if part != "factors" or array.dtype.kind not in "US" or array.ndim > 2:
+        return array
+    table = array[:, None] if array.ndim == 1 else array
+    read = [
+        as_column(column, lambda row, place=place: f"{path}: factors, row {row + 1}, column {place},")  # type: ignore[misc]
+        for place, column in enumerate(table.T)
+    ]
+    words = any(column.dtype.kind == "U" for column in read)
+    stacked = np.stack([column.astype(object) if words else column for column in read], axis=-1)
+    return stacked[:, 0] if array.ndim == 1 else stacked
 
 
 def _checked(table: CodeTable) -> CodeTable:
-    if isinstance(table.codes, np.lib.npyio.NpzFile) or isinstance(table.factors, np.lib.npyio.NpzFile):
-        raise ValueError(f"{table.name} is an npz archive under another name; call it .npz")
     n_latents = table.codes.shape[-1] if table.codes.ndim > 1 else 1
     n_factors = 0 if table.factors is None else table.factors.shape[-1] if table.factors.ndim > 1 else 1
     latents = table.latent_names if len(table.latent_names) == n_latents else tuple(map(str, range(n_latents)))

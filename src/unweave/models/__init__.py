@@ -1,13 +1,13 @@
 """Networks, posteriors, likelihoods and objectives: maths for one model, without files or loops."""
 
+from unweave.models.autoencoder import Architecture, Autoencoder
 from unweave.models.likelihoods import LIKELIHOODS, Likelihood
 from unweave.models.networks import NETWORKS, Network
 from unweave.models.objectives import OBJECTIVES, Method, Objective
 from unweave.models.optimisers import OPTIMISERS, Optimiser
 from unweave.models.posteriors import POSTERIORS, Posterior
-from unweave.models.vae import VAE, Architecture
 
 __all__ = [
-    "LIKELIHOODS", "NETWORKS", "OBJECTIVES", "OPTIMISERS", "POSTERIORS", "VAE",
-    "Architecture", "Likelihood", "Method", "Network", "Objective", "Optimiser", "Posterior",
+    "LIKELIHOODS", "NETWORKS", "OBJECTIVES", "OPTIMISERS", "POSTERIORS",
+    "Architecture", "Autoencoder", "Likelihood", "Method", "Network", "Objective", "Optimiser", "Posterior",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import torch
 from torch.nn import functional
 
+from unweave.config import number
 from unweave.shapes import Float, Tensor
 
 SMALL = 1e-6
@@ -62,7 +63,7 @@ class Gaussian(Likelihood):
     """Every value normal around the output, with one fixed variance."""
 
     name: ClassVar[str] = "gaussian"
-    variance: float = 1.0
+    variance: float = number(1.0, above=0, help="of every pixel's noise")
     squash: Squash = "identity"
 
     def loss(self, x: Tensor, outputs: Tensor, log_noise: Tensor | None = None) -> Tensor:

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 from torch import nn
 
+from unweave.models.autoencoder import Architecture
 from unweave.models.initialise import Scheme, initialise
 from unweave.models.optimisers import Optimiser
 from unweave.models.posteriors import Code, Diagonal, Posterior
-from unweave.models.vae import Architecture
 from unweave.shapes import Float, Int, Tensor
 
 Terms = dict[str, Float[Tensor, ""]]

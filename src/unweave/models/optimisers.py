@@ -10,6 +10,7 @@ import torch
 from torch.optim.adagrad import adagrad
 from torch.optim.adam import adam
 
+from unweave.config import number
 from unweave.shapes import Bool, Float, Scalar, Shaped, Tensor
 
 Tensors = dict[str, Tensor]
@@ -57,10 +58,10 @@ class Adam(Optimiser):
     """Adam (Kingma & Ba, 2015) with the studies' settings."""
 
     name: ClassVar[str] = "adam"
-    learning_rate: Scalar = 1e-4
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
+    learning_rate: Scalar = number(1e-4, above=0, help="size of a step")
+    beta1: float = number(0.9, least=0, below=1, help="memory of the gradients")
+    beta2: float = number(0.999, least=0, below=1, help="memory of their squares")
+    epsilon: float = number(1e-8, above=0, help="added to the divisor")
 
     def start(self, parameters: Mapping[str, Tensor]) -> Tensors:
         zeros = {
@@ -114,8 +115,8 @@ class AdaGrad(Optimiser):
     """AdaGrad (Duchi et al., 2011), used by the PCA experiments."""
 
     name: ClassVar[str] = "adagrad"
-    learning_rate: Scalar = 1e-2
-    epsilon: float = 1e-10
+    learning_rate: Scalar = number(1e-2, above=0, help="size of a step")
+    epsilon: float = number(1e-10, above=0, help="added to the divisor")
 
     def start(self, parameters: Mapping[str, Tensor]) -> Tensors:
         return {f"sum.{name}": torch.zeros_like(p) for name, p in parameters.items()} | _counts(parameters)

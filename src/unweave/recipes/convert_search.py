@@ -16,7 +16,7 @@ from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.measures.measure import Measure
 from unweave.studies.record import Record, write_record
 from unweave.studies.store import Store
-from unweave.training.experiment import Experiment, experiment_from
+from unweave.training.experiment import Experiment, read_experiment
 
 READINGS = "dimension/"
 """Where 0.1.0 kept what it had read of a model: ``dimension/trace-10000.json``, the criterion and the examples."""
@@ -44,7 +44,7 @@ def convert_search(old: Path | str, root: Path | str | None = None) -> Iterator[
     store = Store(source.resolve().parent if root is None else root).prepare()
     models = []
     for path in found:
-        experiment = experiment_from(RunFolder(path).read_json("config.json"))
+        experiment = read_experiment(RunFolder(path))
         target = store.folder(experiment.id)
         if target.path.exists():
             yield f"{path} stays: {target.path} is there already"

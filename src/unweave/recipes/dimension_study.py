@@ -97,6 +97,10 @@ class Curves:
     elbows: dict[str, Elbow]
 
 
+class ModelMissing(ValueError):
+    """A model that a search needs has failed."""
+
+
 def ask_search(question: DimensionQuestion, run: RunSearch) -> tuple[Searched, Callable[[int], Mapping[str, Any]]]:
     """How the search ends, and what was read of the n-th model of its last round."""
     study = adaptive_study(search_name(question.base, question.search), [question], [question.measure])
@@ -104,7 +108,7 @@ def ask_search(question: DimensionQuestion, run: RunSearch) -> tuple[Searched, C
     known = known_from(results)
     found = replay(question, known)
     if isinstance(found, Waiting):
-        raise ValueError(f"the search cannot go on, since a model is missing: {why_waiting(found, results)}")
+        raise ModelMissing(f"the search cannot go on, since a model is missing: {why_waiting(found, results)}")
 
     def read(n: int) -> Mapping[str, Any]:
         told = known(question.model(n, found.steps), question.measure)

@@ -8,8 +8,10 @@ from types import ModuleType
 from typing import Any
 
 from unweave.config import unknown
+from unweave.files import require_file
 from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
 from unweave.studies.study import SIZES, Study
+from unweave.trusted import trust
 
 
 class RecipeFailed(ValueError):
@@ -26,8 +28,9 @@ def find_study(recipe: str, size: str) -> Study:
     if path.suffix != ".py":
         names = [*REPRODUCTIONS, "path/to/study.py"]
         raise unknown("recipe", recipe, names)
-    if not path.is_file():
+    if not path.exists():
         raise FileNotFoundError(f"there is no file {recipe}; a recipe is a name, or a Python file with study(size)")
+    require_file(path, "a Python file with study(size)")
     module = _imported(path.resolve())
     if not callable(getattr(module, "study", None)):
         raise RecipeFailed(f"{recipe} has no function study(size) that returns a Study")
@@ -41,6 +44,7 @@ def _imported(path: Path) -> ModuleType:
     known = sys.modules.get(path.stem)
     if known is not None and Path(getattr(known, "__file__", None) or ".").resolve() != path:
         raise RecipeFailed(f"a module named {path.stem} is loaded already; give {path.name} another name")
+    trust(path.stem)  # whoever runs a file trusts it
     try:
         return importlib.import_module(path.stem)
     except Exception as error:

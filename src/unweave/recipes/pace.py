@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from unweave.data.world import Data
-from unweave.models import VAE
+from unweave.models import Autoencoder
 from unweave.models.layers import Deconvolution
 from unweave.models.objectives import MODEL, Context
 from unweave.training.alone import Alone
@@ -77,7 +77,7 @@ def floor_of(base: Experiment, data: Data) -> float:
     """
     sizes: list[int] = []
     with torch.device("meta"):
-        model = VAE(base.architecture(data.shape), base.init, base.seed)
+        model = Autoencoder(base.architecture(data.shape), base.init, base.seed)
         for module in model.modules():
             if not list(module.children()):
                 module.register_forward_hook(lambda _module, _inputs, out: sizes.append(out.numel()))
@@ -119,7 +119,7 @@ class _Begun:
 
 def _eager(base: Experiment, data: Data, models: int) -> _Begun:
     """Plain PyTorch: contiguous images, its own layers, its own optimiser, draws of every step by themselves."""
-    model = VAE(base.architecture(data.shape), base.init, base.seed).to(base.plan.device)
+    model = Autoencoder(base.architecture(data.shape), base.init, base.seed).to(base.plan.device)
     for module in list(model.modules()):
         for name, layer in module.named_children():
             if isinstance(layer, Deconvolution):

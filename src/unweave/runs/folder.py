@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from unweave.files import digest, write_atomically, write_text
+from unweave.files import digest, parse_json, write_atomically, write_text
 from unweave.runs.lock import long_lock, short_lock
 from unweave.runs.names import read_plain, refuse_links
 from unweave.runs.sums import SUMS, read_sums, salvaged_sums, write_sums
@@ -127,7 +127,7 @@ class RunFolder:
 
     def read_json(self, name: str) -> Any:
         """A JSON file, after checking it."""
-        return json.loads(self.read(name))
+        return parse_json(self.read(name), self.path / name)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from unweave.runs.folder import RunFolder
 from unweave.studies.measures.measure import Measure
 from unweave.training.experiment import Experiment, experiment_to
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 def record(folder: RunFolder, experiment: Experiment, error: BaseException) -> None:
@@ -49,7 +49,7 @@ def file_of(measure: Measure) -> str:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether an error says that the disk is full: no fault of the run."""
+    """Whether an error says that the disk is full or may only be read: no fault of the run."""
     return isinstance(error, OSError) and error.errno in FULL
 
 

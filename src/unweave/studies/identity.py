@@ -4,14 +4,14 @@ from dataclasses import replace
 from functools import lru_cache
 
 from unweave.config import fingerprint
-from unweave.training.experiment import Experiment, Plan, experiment_from, experiment_to
+from unweave.training.experiment import Experiment, Plan, experiment_from
 
 
 @lru_cache(maxsize=100_000)
 def identity(experiment: Experiment) -> str:
     """A resolved experiment without its plan: device and threads change bits, not what a run is an example of."""
-    # through JSON and back, as resolve does: BetaVAE(6) and BetaVAE(6.0) are one
-    return fingerprint(experiment_from(experiment_to(replace(experiment, plan=Plan()))))
+    # as resolve does: BetaVAE(6) and BetaVAE(6.0) are one
+    return fingerprint(experiment_from(replace(experiment, plan=Plan())))
 
 
 @lru_cache(maxsize=100_000)

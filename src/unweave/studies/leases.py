@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from unweave.runs.names import check_name, read_plain
+
 BEAT, PATIENCE = 5.0, 60.0
 """Seconds between two beats, and without one until a holder on another machine counts as dead."""
 
@@ -105,12 +107,12 @@ class Holders:
     def alive(self, token: str) -> bool:
         """Whether a holder lives, as far as can be told so far."""
         try:
-            text = (self.home / "holders" / token).read_text()
+            text = read_plain(self.home / "holders", _plain(token), most=100_000).decode()
             holder = json.loads(text)
-        except (OSError, ValueError):
+            if holder.get("place") == _place():
+                return born(int(holder["pid"])) == holder["born"]
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return False
-        if holder.get("place") == _place():
-            return born(holder["pid"]) == holder["born"]
         before, since = self.seen.setdefault(token, (text, time.monotonic()))
         if before != text:
             self.seen[token] = (text, time.monotonic())
@@ -140,10 +142,10 @@ class Holders:
 
     def _holder(self, token: str) -> dict[str, Any] | None:
         try:
-            found: dict[str, Any] = json.loads((self.home / "holders" / token).read_text())
-        except (OSError, ValueError):
+            found: dict[str, Any] = json.loads(read_plain(self.home / "holders", _plain(token)))
+            return {"host": str(found["host"]), "pid": int(found["pid"])}
+        except (OSError, ValueError, LookupError, TypeError):
             return None
-        return {"host": found["host"], "pid": found["pid"]}
 
 
 def born(pid: int) -> str | None:
@@ -194,6 +196,13 @@ def _entries(folder: Path) -> list[Path]:
         return [folder / name for name in os.listdir(folder)]
     except FileNotFoundError:
         return []
+
+
+def _plain(token: str) -> str:
+    """The name of a holder's file; a lease may be a stranger's, and point anywhere."""
+    if "/" in token:
+        raise ValueError(f"{token[:80]!r} is no holder of a lease")
+    return check_name(token)
 
 
 def _target(path: Path) -> str:

@@ -12,11 +12,13 @@ from unweave.studies.pack import measuring
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.training.experiment import Experiment, experiment_from
-from unweave.training.loop import Manner
+from unweave.training.experiment import Experiment, read_experiment
+from unweave.training.running import RunOptions
 
 
-def measure_only(study: Study, root: Path | str, *, execute: Executor = Here(), how: Manner = Manner()) -> Results:
+def measure_only(
+    study: Study, root: Path | str, *, execute: Executor = Here(), how: RunOptions = RunOptions()
+) -> Results:
     """Measure the runs of a store that are a study's, whatever their plan, and train nothing.
 
     A plan (device, threads, precision) changes the last bits of a run and its id, not what it is an example of.
@@ -55,4 +57,4 @@ def _known(experiments: Sequence[Experiment], known: Mapping[str, Experiment]) -
 def _experiments(store: Store, kept: Callable[[RunFolder], bool]) -> dict[str, Experiment]:
     """The experiments of a store's runs by what they are, of runs that are to be kept."""
     folders = [folder for folder in map(store.folder, store.ids()) if kept(folder)]
-    return {identity(e): e for e in (experiment_from(folder.read_json("config.json")) for folder in folders)}
+    return {identity(e): e for e in (read_experiment(folder) for folder in folders)}

@@ -3,17 +3,20 @@
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from unweave.config import find, from_plain, to_plain
-from unweave.models import VAE
+from unweave.models import Autoencoder
+from unweave.runs.names import check_name
 from unweave.studies.measures.measure import Measure
 from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
 from unweave.training.fleet.choice import side_by_side
 from unweave.training.fleet.members import structure
+from unweave.trusted import carried_files, is_trusted, trust, trust_file, trusted_modules
 
 MOST_ON_CPU, MOST_ON_GPU, MOST_MEASURED = 32, 512, 8
 """Models in a pack. On a GPU the worker trains as many of them at a time as its memory holds."""
@@ -73,21 +76,38 @@ def pack_to(pack: Pack) -> str:
     """A pack as text: how it travels to any worker. A measure goes by its import path."""
     measures = [{"name": _path(type(m)), "fields": to_plain(m)} for m in pack.measures]
     experiments = [experiment_to(experiment) for experiment in pack.experiments]
-    return json.dumps({"experiments": experiments, "measures": measures, "trains": pack.trains})
+    plain = {"experiments": experiments, "measures": measures, "trains": pack.trains}
+    return json.dumps(plain | {"trusts": sorted(_modules(pack)), "files": carried_files()})
 
 
-def pack_from(text: str) -> Pack:
-    """The inverse of :func:`pack_to`."""
+def pack_from(text: str, modules: Path | None = None) -> Pack:
+    """The inverse of :func:`pack_to`, for a worker of the same user: it trusts what whoever sent the pack does.
+
+    ``modules`` is where a study's own file was carried to; it runs if it is the file that was sent.
+    """
     plain = json.loads(text)
+    trust(*plain["trusts"])
+    for name, found in plain["files"].items():
+        if modules is not None:
+            trust_file(modules / f"{check_name(name)}.py", found)
     experiments = tuple(experiment_from(experiment) for experiment in plain["experiments"])
     return Pack(experiments, tuple(_measure(measure) for measure in plain["measures"]), plain["trains"])
 
 
 def _measure(plain: dict[str, Any]) -> Measure:
     cls = find("measure", plain["name"], {})
+    if not (isinstance(cls, type) and issubclass(cls, Measure)):
+        raise ValueError(f"{plain['name']} is not a measure")
     fields = {key: value for key, value in plain["fields"].items() if key != "name"}
     found: Measure = from_plain(cls, fields, TABLES, plain["name"])
     return found
+
+
+def _modules(pack: Pack) -> set[str]:
+    """Modules outside this package whose objects the pack holds, and those that were named."""
+    parts = [getattr(e, field.name) for e in pack.experiments for field in fields(e)]
+    used = {type(part).__module__ for part in (*parts, *pack.measures) if is_dataclass(part)}
+    return {*trusted_modules(), *(module for module in used if not is_trusted(module))}
 
 
 def _path(cls: type) -> str:
@@ -113,5 +133,5 @@ def _size(group: Sequence[Experiment], workers: int) -> int:
 
 def _n_parameters(experiment: Experiment) -> int:
     with torch.device("meta"):
-        model = VAE(experiment.architecture(experiment.world.card().shape), experiment.init, experiment.seed)
+        model = Autoencoder(experiment.architecture(experiment.world.card().shape), experiment.init, experiment.seed)
     return sum(parameter.numel() for parameter in model.parameters())

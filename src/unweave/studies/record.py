@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from unweave.config import unknown
-from unweave.files import write_text
+from unweave.files import parse_json, write_text
+from unweave.runs.names import read_plain
 from unweave.studies.leases import born
 
 
@@ -44,9 +45,12 @@ def read_record(home: Path, name: str = "") -> Record:
     name = name or known[0]
     if name not in known:
         raise unknown("study", name, known)
-    plain: dict[str, Any] = json.loads(_file(home, name).read_text())
-    lists = {key: tuple(plain[key]) for key in ("experiments", "measures", "command")}
-    return Record(plain["name"], plain["title"], options=plain["options"], **lists)
+    file = _file(home, name)
+    plain = parse_json(read_plain(file.parent, file.name), file)
+    lists = {key: _texts(plain, key, file) for key in ("experiments", "measures", "command")}
+    if not isinstance(plain.get("title"), str) or not isinstance(plain.get("options"), dict):
+        raise ValueError(f"{file} is no record of a study: its title must be text, and its options named values")
+    return Record(name, plain["title"], options=plain["options"], **lists)
 
 
 def names(home: Path) -> list[str]:
@@ -98,7 +102,14 @@ def record_of(name: str, title: str, ids: Iterable[str], measures: Iterable[str]
     return Record(name, title, tuple(ids), tuple(measures), dict(options), tuple(sys.argv))
 
 
+def _texts(plain: Any, key: str, file: Path) -> tuple[str, ...]:
+    found = plain.get(key) if isinstance(plain, dict) else None
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise ValueError(f"{file} is no record of a study: {key} must be a list of names")
+    return tuple(found)
+
+
 def _file(home: Path, name: str) -> Path:
-    if not name or name.startswith(".") or "/" in name or "\\" in name:
+    if not name or name.startswith(".") or "/" in name or "\\" in name or not name.isprintable():
         raise ValueError(f"the name of a study becomes a file's, such as z-table-3.4-smoke, and cannot be {name!r}")
     return home / "studies" / f"{name}.json"

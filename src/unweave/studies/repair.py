@@ -1,5 +1,6 @@
 """Edited or half-deleted run folders: found by their checksums, and repaired by doing again what is missing."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -66,7 +67,8 @@ class CheckedFolders:
             else:
                 self.known[folder.path.name] = signature
         if self.known != before:
-            write_text(self.file, json.dumps(self.known))
+            with contextlib.suppress(OSError):  # a store that may only be read
+                write_text(self.file, json.dumps(self.known))
         return found
 
 

@@ -18,7 +18,7 @@ from unweave.studies.store import Store
 from unweave.studies.study import Study
 from unweave.studies.train_and_measure import settled
 from unweave.training.experiment import Experiment, usable_cores
-from unweave.training.loop import Manner
+from unweave.training.running import RunOptions
 
 Tell = Callable[[int, int], None]
 """Called with (runs that are settled, runs in all)."""
@@ -29,7 +29,7 @@ def run_study(
     root: Path | str = "runs",
     *,
     execute: Executor = Here(),
-    how: Manner = Manner(),
+    how: RunOptions = RunOptions(),
     tell: Tell = lambda done, total: None,
     options: Mapping[str, Any] | None = None,
 ) -> Results:
@@ -77,7 +77,7 @@ def repair_all(store: Store, asked: Mapping[str, Experiment]) -> list[str]:
 
 
 def _round(
-    study: Study, asked: Mapping[str, Experiment], store: Store, way: tuple[Executor, Manner, Tell, Progress]
+    study: Study, asked: Mapping[str, Experiment], store: Store, way: tuple[Executor, RunOptions, Tell, Progress]
 ) -> None:
     """Perform all that is asked for so far. Fleets on a GPU are measured afterwards, on all cores."""
     execute, how, tell, progress = way

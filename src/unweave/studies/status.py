@@ -1,12 +1,20 @@
 """How far a study is: done, running, failed, waiting; its pace and the time that is left."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from unweave.runs.folder import WEIGHTS
 from unweave.studies.record import Record, read_progress
+from unweave.studies.repair import CheckedFolders
 from unweave.studies.store import Store
 
+if TYPE_CHECKING:
+    import polars as pl
+
 DAY = 86_400.0
+READ_AT_MOST = 1 << 30
+"""Bytes of weights up to which a study's files are checked whenever its status is asked for."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,7 @@ def status_of(store: Store, record: Record) -> Status:
     """Count the runs of a study."""
     import polars as pl
 
-    table = store.table(record.experiments)
+    table = _without_damaged_weights(store, store.table(record.experiments))
     counts = dict(table["state"].value_counts().rows()) if table.height else {}
     total = len(record.experiments)
     n = {state: int(counts.get(state, 0)) for state in ("done", "running", "failed", "damaged")}
@@ -63,6 +71,36 @@ def status_of(store: Store, record: Record) -> Status:
         failures=tuple(zip(failures["id"], failures["failure"])) if failures.height else (),
         workers=_workers(store, record),
     )
+
+
+def _without_damaged_weights(store: Store, table: "pl.DataFrame") -> "pl.DataFrame":
+    """The table with runs as ``damaged`` whose files are not the ones that were written, where looking is cheap."""
+    import polars as pl
+
+    ids = table.filter(pl.col("state") == "done")["id"].to_list() if table.height else []
+    folders = [store.folder(run_id) for run_id in ids]
+    if sum(_size(folder.path / WEIGHTS) for folder in folders) > READ_AT_MOST:
+        return table
+    problems = {
+        run_id: ", ".join(f"{name} ({problem})" for name, problem in sorted(found.items()))
+        for run_id, found in CheckedFolders(store.home).problems(folders).items()
+    }
+    is_damaged = pl.col("id").is_in(list(problems))
+    return (
+        table.with_columns(
+            pl.when(is_damaged).then(pl.lit("damaged")).otherwise(pl.col("state")).alias("state"),
+            pl.when(is_damaged).then(pl.col("id").replace(problems)).otherwise(pl.col("failure")).alias("failure"),
+        )
+        if problems
+        else table
+    )
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _workers(store: Store, record: Record) -> tuple[str, ...]:

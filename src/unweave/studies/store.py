@@ -45,7 +45,7 @@ class Store:
 
     def folder(self, run_id: str) -> RunFolder:
         """The folder of a run by its id, which is never a path."""
-        if not run_id or run_id.startswith(".") or "/" in run_id or "\\" in run_id:
+        if not run_id or run_id.startswith(".") or "/" in run_id or "\\" in run_id or not run_id.isprintable():
             raise ValueError(f"a run is named by its id, such as micro-beta_vae-0123456789ab, not {run_id!r}")
         return RunFolder(self.root / run_id)
 

@@ -18,8 +18,9 @@ from unweave.studies.pack import Pack
 from unweave.studies.store import Store
 from unweave.training.experiment import Experiment
 from unweave.training.fleet.choice import models_that_fit, side_by_side
-from unweave.training.loop import Interrupted, Manner, train
+from unweave.training.loop import train
 from unweave.training.many import train_many
+from unweave.training.running import Interrupted, RunOptions
 
 WAIT = 0.5
 """Seconds until a run that another process holds is asked for again."""
@@ -27,7 +28,7 @@ WAIT = 0.5
 _LOADED: dict[str, Data] = {}
 
 
-def train_and_measure(pack: Pack, root: Path | str, how: Manner = Manner()) -> None:
+def train_and_measure(pack: Pack, root: Path | str, how: RunOptions = RunOptions()) -> None:
     """Train and measure everything in a pack that is not there yet; what others hold is waited for.
 
     A run or a measure that fails leaves its reason in the run's folder, and the rest goes on. Only what is no fault of
@@ -102,7 +103,7 @@ def give_up(pack: Pack, root: Path, died: str, log: str) -> bool:
     return folder.has("model.safetensors") and len(missing) > 1
 
 
-def _perform(pack: Pack, store: Store, how: Manner) -> None:
+def _perform(pack: Pack, store: Store, how: RunOptions) -> None:
     if pack.trains:
         _train(pack.experiments, store, how)
     with _single_threaded():
@@ -112,7 +113,7 @@ def _perform(pack: Pack, store: Store, how: Manner) -> None:
             take_measures(pack.measures, experiment.id, store)
 
 
-def _train(experiments: Sequence[Experiment], store: Store, how: Manner) -> None:
+def _train(experiments: Sequence[Experiment], store: Store, how: RunOptions) -> None:
     """Train the unfinished. When several fail together, each is tried alone: same results, and the blame is clear."""
     todo = [e for e in experiments if not settled(store.folder(e.id), Pack((e,)))]
     if not todo:
@@ -138,7 +139,7 @@ def _train(experiments: Sequence[Experiment], store: Store, how: Manner) -> None
             folder.write_json("cost.json", {"seconds": round(seconds, 3), "device": device, "models": len(todo)})
 
 
-def _train_together(experiments: Sequence[Experiment], store: Store, how: Manner) -> None:
+def _train_together(experiments: Sequence[Experiment], store: Store, how: RunOptions) -> None:
     """The engine is a function of the experiment alone, never of its company: so are the bits."""
     first = experiments[0]
     data = loaded(first.world)

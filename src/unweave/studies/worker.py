@@ -38,10 +38,10 @@ def _perform(text: str, root: str, save_every: float, stop: threading.Event) -> 
     from unweave.studies.failures import is_full
     from unweave.studies.pack import pack_from
     from unweave.studies.train_and_measure import train_and_measure
-    from unweave.training.loop import Interrupted, Manner
+    from unweave.training.running import Interrupted, RunOptions
 
     try:
-        train_and_measure(pack_from(text), root, Manner((), save_every, stop.is_set))
+        train_and_measure(pack_from(text), root, RunOptions((), save_every, stop.is_set))
     except Interrupted:
         return {"state": "stopped"}
     except OSError as error:

@@ -3,13 +3,18 @@
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 
+from unweave.models import Architecture, Autoencoder
 from unweave.models.optimisers import Tensors
 from unweave.runs.folder import DamagedFile, RunFolder
+from unweave.runs.names import refuse_links
+from unweave.shapes import Tensor
 from unweave.training.engine import Engine
 from unweave.training.history import History, Recording
 
@@ -63,7 +68,7 @@ def history_so_far(folder: RunFolder, member: int = 0) -> tuple[int, History]:
     """The step of the newest whole checkpoint, and the history of a member up to there."""
     for name in reversed(folder.names("checkpoints/")):
         try:
-            with safetensors.safe_open(str(folder.path / name), "pt") as file:
+            with safetensors.safe_open(str(refuse_links(folder.path, name)), "pt") as file:
                 tensors = {held: file.get_tensor(held) for held in file.keys() if "history" in held}  # noqa: SIM118
                 kept = _translated(tensors, file.metadata())
         except (OSError, KeyError, ValueError, safetensors.SafetensorError):
@@ -83,6 +88,35 @@ def from_bytes(content: bytes) -> tuple[Tensors, dict[str, str]]:
     """Tensors and metadata from the safetensors format."""
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     return safetensors.torch.load(content), header.get("__metadata__", {})
+
+
+def read_tensors(content: bytes, place: Path) -> tuple[Tensors, dict[str, str]]:
+    """Tensors and metadata of a file that anyone may have written."""
+    try:
+        tensors, metadata = from_bytes(content)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, safetensors.SafetensorError) as error:
+        raise ValueError(f"{place} holds no weights that can be read") from error
+    return tensors, metadata if isinstance(metadata, dict) else {}
+
+
+def model_with(architecture: Architecture, tensors: Tensors, place: Path) -> Autoencoder:
+    """A model with the weights of a file; ValueError where they are not those of this architecture.
+
+    Shapes are compared before the model is made, so that it is never larger than the file.
+    """
+    with torch.device("meta"):
+        wanted = Autoencoder(architecture, None).state_dict()
+    for name in sorted({*wanted, *tensors}):
+        expected, given = (_size_of(held.get(name)) for held in (wanted, tensors))
+        if expected != given:
+            raise ValueError(f"{place} does not fit the run's settings: {name[:80]} is {given} there, not {expected}")
+    model = Autoencoder(architecture, None)
+    model.load_state_dict(tensors)
+    return model
+
+
+def _size_of(tensor: Tensor | None) -> str:
+    return "missing" if tensor is None else "×".join(map(str, tensor.shape)) or "one number"
 
 
 def _translated(tensors: Tensors, metadata: dict[str, str]) -> dict[str, Any]:

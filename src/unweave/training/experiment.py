@@ -1,5 +1,6 @@
 """An experiment: everything that decides what a run becomes. Its hash is the run's id."""
 
+import functools
 import importlib.util
 import os
 from dataclasses import dataclass, field, replace
@@ -7,7 +8,7 @@ from typing import Any, Literal
 
 import torch
 
-from unweave.config import Tables, fingerprint, from_plain, to_plain
+from unweave.config import Tables, fingerprint, from_plain, number, to_plain
 from unweave.data import WORLDS, World
 from unweave.models import (
     LIKELIHOODS,
@@ -20,11 +21,14 @@ from unweave.models import (
     Network,
     Optimiser,
 )
+from unweave.models.autoencoder import Autoencoder
 from unweave.models.initialise import Scheme
 from unweave.models.likelihoods import Bernoulli
 from unweave.models.networks import Conv
 from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Adam
+from unweave.runs.folder import RunFolder
+from unweave.trusted import Untrusted
 
 TABLES: Tables = {
     World: WORLDS,
@@ -34,6 +38,9 @@ TABLES: Tables = {
     Optimiser: OPTIMISERS,
 }
 
+MOST_WEIGHTS = 2 * 10**9
+"""Weights of one model."""
+
 PRECISIONS = ("bf16", "tf32", "fp32")
 
 
@@ -42,7 +49,7 @@ class Plan:
     """How the arithmetic is done. It changes the last bits of a result, so it belongs to the run's identity."""
 
     device: str = field(default="auto", metadata={"help": "auto, cpu, cuda or cuda:N"})
-    threads: int = field(default=0, metadata={"help": "CPU threads; 0 takes what this process may use"})
+    threads: int = number(0, least=0, most=1024, help="CPU threads; 0 takes what this process may use")
     precision: str = field(
         default="auto", metadata={"help": "auto, bf16, tf32 or fp32 products; sums and weights are fp32 always"}
     )
@@ -55,8 +62,6 @@ class Plan:
             raise ValueError(f"plan.device must be auto, cpu, cuda or cuda:N, not {self.device!r}")
         if kind == "cuda" and not torch.cuda.is_available():
             raise ValueError(f"plan.device is {self.device!r}, but PyTorch sees no CUDA device here; use cpu or auto")
-        if self.threads < 0:
-            raise ValueError(f"plan.threads must be 0 or more, not {self.threads}")
         return Plan(device, self.threads or min(torch.get_num_threads(), usable_cores()), self._precision(kind))
 
     def _precision(self, kind: str) -> str:
@@ -79,30 +84,35 @@ class Experiment:
     network: Network = field(default=Conv(), metadata={"help": "encoder and decoder"})
     likelihood: Likelihood = field(default=Bernoulli(), metadata={"help": "how reconstructions are scored"})
     optimiser: Optimiser = field(default=Adam(), metadata={"help": "how weights are updated"})
-    latents: int = field(default=10, metadata={"help": "size of the code"})
-    steps: int = field(default=300_000, metadata={"help": "training steps"})
-    batch_size: int = field(default=64, metadata={"help": "examples in a step"})
-    seed: int = field(default=0, metadata={"help": "decides initial weights, data order and noise"})
+    latents: int = number(10, least=1, most=10_000, help="size of the code")
+    steps: int = number(300_000, least=1, most=10**12, help="training steps")
+    batch_size: int = number(64, least=1, most=10**6, help="examples in a step")
+    seed: int = number(0, least=0, most=2**63 - 1, help="decides initial weights, data order and noise")
     init: Scheme = field(default="glorot", metadata={"help": "initial weights"})
     order: Literal["iid", "epochs"] = field(
         default="iid", metadata={"help": "draw examples independently (as the study did), or go through all in turn"}
     )
-    warmup: int = field(default=0, metadata={"help": "steps over which the regulariser fades in"})
-    holdout: float = field(default=0.0, metadata={"help": "share of the examples never trained on"})
-    history_every: int = field(default=50, metadata={"help": "steps between two rows of the history"})
-    snapshots: tuple[int, ...] = field(default=(), metadata={"help": "steps at which the weights are kept"})
+    warmup: int = number(0, least=0, most=10**12, help="steps over which the regulariser fades in")
+    holdout: float = number(0.0, least=0, below=1, help="share of the examples never trained on")
+    history_every: int = number(50, least=1, most=10**12, help="steps between two rows of the history")
+    snapshots: tuple[int, ...] = number(
+        (), least=0, most=10**12, entries=(0, 100_000), help="steps at which the weights are kept"
+    )
     plan: Plan = field(default=Plan(), metadata={"help": "how the arithmetic is done"})
 
     def resolve(self) -> "Experiment":
         """This experiment with every automatic choice made and every number checked."""
-        self._check()
-        resolved = replace(self, world=self.world.resolve(), plan=self.plan.resolve())
-        # through JSON and back: BetaVAE(6) and BetaVAE(6.0) are one experiment with one id
-        return experiment_from(experiment_to(resolved))
+        # objects are checked like files, and BetaVAE(6) and BetaVAE(6.0) are one experiment with one id
+        asked: Experiment = from_plain(Experiment, self, TABLES)
+        if any(step > asked.n_updates for step in asked.snapshots):
+            raise ValueError(f"snapshots must lie in 0…{asked.n_updates}, given {asked.snapshots}")
+        return from_plain(Experiment, replace(asked, world=asked.world.resolve(), plan=asked.plan.resolve()), TABLES)
 
     def architecture(self, shape: tuple[int, ...]) -> Architecture:
         """The structure of the model for examples of a given shape."""
-        return Architecture(shape, self.latents, self.network, self.objective.posterior, self.likelihood)
+        found = Architecture(shape, self.latents, self.network, self.objective.posterior, self.likelihood)
+        _check_size(found)
+        return found
 
     @property
     def n_updates(self) -> int:
@@ -114,29 +124,37 @@ class Experiment:
         """World, objective and a hash of everything: the name of the run's folder."""
         return f"{self.world.name}-{self.objective.name}-{fingerprint(self)}"
 
-    def _check(self) -> None:
-        for name in ("latents", "steps", "batch_size", "history_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if not 0.0 <= self.holdout < 1.0:
-            raise ValueError(f"holdout must lie in [0, 1), not {self.holdout}")
-        if self.seed < 0 or self.seed >= 2**63:
-            raise ValueError(f"seed must lie in 0…2⁶³−1, not {self.seed}")
-        if self.warmup < 0:
-            raise ValueError(f"warmup must be 0 or more, not {self.warmup}")
-        if any(step < 0 or step > self.n_updates for step in self.snapshots):
-            raise ValueError(f"snapshots must lie in 0…{self.n_updates}, given {self.snapshots}")
-
 
 def experiment_from(plain: Any) -> Experiment:
-    """An experiment from its JSON form."""
+    """An experiment from its JSON form, in which objects may stand for themselves; every number is checked."""
     experiment: Experiment = from_plain(Experiment, plain, TABLES)
     return experiment
+
+
+def read_experiment(folder: RunFolder) -> Experiment:
+    """The experiment of a run, from its config.json; an error says in which file."""
+    plain = folder.read_json("config.json")
+    try:
+        return experiment_from(plain)
+    except Untrusted:
+        raise
+    except ValueError as error:
+        raise ValueError(f"{folder.path / 'config.json'}: {error}") from error
 
 
 def experiment_to(experiment: Experiment) -> Any:
     """The JSON form of an experiment."""
     return to_plain(experiment)
+
+
+@functools.lru_cache(maxsize=1000)
+def _check_size(architecture: Architecture) -> None:
+    """Refuse a model that no machine holds, before any of it is made."""
+    with torch.device("meta"):
+        model = Autoencoder(architecture, None)
+    n = sum(parameter.numel() for parameter in model.parameters())
+    if n > MOST_WEIGHTS:
+        raise ValueError(f"such a model would have {n:,} weights, more than {MOST_WEIGHTS:,}; make its layers smaller")
 
 
 def usable_cores() -> int:

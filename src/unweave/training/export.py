@@ -6,12 +6,16 @@ from typing import Any
 
 import torch
 
-from unweave.config import Tables, from_plain, to_plain
-from unweave.models import LIKELIHOODS, NETWORKS, POSTERIORS, VAE, Architecture, Likelihood, Network, Posterior
+from unweave.config import Tables, from_plain, shown, to_plain
+from unweave.files import parse_json
+from unweave.models import LIKELIHOODS, NETWORKS, POSTERIORS, Architecture, Autoencoder, Likelihood, Network, Posterior
+from unweave.models.optimisers import Tensors
 from unweave.runs.folder import RunFolder
-from unweave.training.checkpoint import from_bytes, to_bytes
+from unweave.runs.names import read_plain
+from unweave.training.checkpoint import model_with, read_tensors, to_bytes
 from unweave.training.experiment import experiment_to
 from unweave.training.run import Run
+from unweave.trusted import Untrusted
 
 FORMAT = 1
 TABLES: Tables = {Network: NETWORKS, Posterior: POSTERIORS, Likelihood: LIKELIHOODS}
@@ -40,7 +44,7 @@ def export(run: Run, target: Path | str) -> Path:
     return folder.path
 
 
-def from_pretrained(source: Path | str) -> VAE:
+def from_pretrained(source: Path | str) -> Autoencoder:
     """A model from an exported folder, or from the Hugging Face hub by its name ``owner/model``.
 
     >>> import unweave as uw
@@ -52,15 +56,31 @@ def from_pretrained(source: Path | str) -> VAE:
     folder = RunFolder(_local(source), follow_links=True)  # the hub keeps its files behind links
     if not folder.has("config.json") and not (folder.path / "config.json").exists():
         raise FileNotFoundError(f"{folder.path} holds no exported model: it has no config.json")
-    config = json.loads(_content(folder, "config.json"))
-    if config.get("library_name") != "unweave" or config.get("format", FORMAT + 1) > FORMAT:
-        raise ValueError(
-            f"{folder.path / 'config.json'} is not a model of this version of unweave"
-            f" (library {config.get('library_name')!r}, format {config.get('format')!r}, known up to {FORMAT})"
-        )
-    model = VAE(from_plain(Architecture, config["architecture"], TABLES, "architecture"))
-    model.load_state_dict(from_bytes(_content(folder, "model.safetensors"))[0])
+    model = model_with(_architecture(folder), _weights(folder), folder.path / "model.safetensors")
     return model.to(memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
+
+
+def _architecture(folder: RunFolder) -> Architecture:
+    place = folder.path / "config.json"
+    config = parse_json(_content(folder, "config.json"), place)
+    config = config if isinstance(config, dict) else {}
+    library, version = config.get("library_name"), config.get("format")
+    if library != "unweave" or not isinstance(version, int) or version > FORMAT:
+        raise ValueError(
+            f"{place} is not a model of this version of unweave"
+            f" (library {shown(library)}, format {shown(version)}, known up to {FORMAT})"
+        )
+    try:
+        found: Architecture = from_plain(Architecture, config.get("architecture"), TABLES, "architecture")
+    except Untrusted:
+        raise
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from error
+    return found
+
+
+def _weights(folder: RunFolder) -> Tensors:
+    return read_tensors(_content(folder, "model.safetensors"), folder.path / "model.safetensors")[0]
 
 
 def card(run: Run) -> str:
@@ -96,7 +116,7 @@ One seed of one setting: results of such models vary between seeds, so compare s
 
 def _content(folder: RunFolder, name: str) -> bytes:
     # a folder from the hub may come without our list of checksums
-    return folder.read(name) if folder.sums() else (folder.path / name).read_bytes()
+    return folder.read(name) if folder.sums() else read_plain(folder.path, name, follow_links=True)
 
 
 def _local(source: Path | str) -> Path:

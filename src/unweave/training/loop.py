@@ -11,13 +11,11 @@ from unweave.runs.folder import RunFolder
 from unweave.training.alone import Alone
 from unweave.training.checkpoint import Checkpoints
 from unweave.training.engine import Engine
-from unweave.training.experiment import Experiment, experiment_from
+from unweave.training.experiment import Experiment, read_experiment
 from unweave.training.history import Recording
-from unweave.training.results import claim, drop_checkpoints, keep_result, keep_snapshot
+from unweave.training.results import claim, drop_checkpoints, failure_words, keep_result, keep_snapshot
 from unweave.training.running import Interrupted, NotFinite, RunOptions, StepReport
 from unweave.training.trackers import tracked
-
-Manner = RunOptions
 
 
 def train(
@@ -54,7 +52,7 @@ def resume(folder: Path | str, *, data: Data | None = None, how: RunOptions = Ru
         raise FileNotFoundError(f"{run.path} is not a run folder: it has no config.json of ours")
     if not run.has("model.safetensors") and resume_fleet(run, data, how):
         return run.path
-    return train(experiment_from(run.read_json("config.json")), run.path, data=data, how=how)
+    return train(read_experiment(run), run.path, data=data, how=how)
 
 
 def drive(
@@ -97,8 +95,7 @@ def _train_as_fleet(run: RunFolder, experiment: Experiment, data: Data | None, h
 
     train_many([experiment], run.path.parent, data=data, how=how, folders=[run.path])
     if run.has("failure.json"):
-        failure = run.read_json("failure.json")
-        raise NotFinite(f"training stopped at step {failure['step']}: {failure['term']} became {failure['value']}")
+        raise NotFinite(failure_words(run, run.read_json("failure.json")))
     return run.path
 
 

@@ -13,7 +13,7 @@ import torch
 from unweave.data.world import Data
 from unweave.runs.fleets import LIST, MEMBER, fleets_in, home_of, members_of
 from unweave.runs.folder import RunFolder
-from unweave.training.experiment import Experiment, experiment_from, experiment_to, usable_cores
+from unweave.training.experiment import Experiment, experiment_to, read_experiment, usable_cores
 from unweave.training.fleet.choice import models_that_fit, side_by_side
 from unweave.training.fleet.engine import FleetEngine
 from unweave.training.fleet.members import check_structure
@@ -67,7 +67,7 @@ def resume_fleet(run: RunFolder, data: Data | None, how: RunOptions) -> bool:
     if home is None:
         return False
     folders = members_of(home)
-    experiments = [experiment_from(RunFolder(folder).read_json("config.json")) for folder in folders]
+    experiments = [read_experiment(RunFolder(folder)) for folder in folders]
     train_many(experiments, home.path.parent, data=data, how=how, folders=folders)
     return True
 

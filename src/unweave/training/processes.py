@@ -3,9 +3,11 @@
 A stack loses there: PyTorch's stacked convolutions are slower than its plain ones (docs/performance.md).
 """
 
+import contextlib
 import math
 import os
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -52,7 +54,8 @@ def train_side_by_side(
     seen = _Seen(context.Array("d", 2 * len(jobs)))
     total = experiments[0].n_updates
     with ProcessPoolExecutor(processes or usable_cores(), context, _prepare, (data, seen.held)) as pool:
-        waiting = {pool.submit(_train_one, job) for job in jobs}
+        with _deaf_to_ctrl_c():
+            waiting = {pool.submit(_train_one, job) for job in jobs}
         while waiting:
             ended, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
             failures += [words for words in (future.result() for future in ended) if words]
@@ -63,6 +66,16 @@ def train_side_by_side(
                 stop_file.touch()
     stop_file.unlink(missing_ok=True)
     return failures
+
+
+@contextlib.contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes that begin meanwhile never hear Ctrl-C: it is for their parent, who asks them to save and end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Seen:

@@ -2,6 +2,7 @@
 
 import platform
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -56,6 +57,19 @@ def keep_result(folder: RunFolder, engine: Engine, member: int, shape: tuple[int
     return ""
 
 
+def failure_words(folder: RunFolder, failure: Mapping[str, Any]) -> str:
+    """Where and why a run failed, where its last good weights are, and what to do."""
+    words = f"{folder.path}: training stopped at step {failure['step']}: {failure['term']} became {failure['value']}."
+    return f"{words} {kept_words(folder, failure)} Try a smaller learning rate, or look at the data."
+
+
+def kept_words(folder: RunFolder, failure: Mapping[str, Any]) -> str:
+    """Where the last weights are that gave a finite loss."""
+    if "kept_step" not in failure:
+        return "No weights were kept: no recorded step gave a finite loss."
+    return f"Weights of step {failure['kept_step']}, whose loss was finite, are in {folder.path / LAST_GOOD}."
+
+
 def drop_checkpoints(folder: RunFolder) -> None:
     """Remove what a finished run does not need any more; those of one that failed stay."""
     if folder.has("model.safetensors"):
@@ -86,13 +100,10 @@ def _keep_failure(folder: RunFolder, engine: Engine, member: int, shape: tuple[i
     kept = engine.last_good(member)
     if kept is not None:
         folder.write(LAST_GOOD, weights_file(kept[1], shape))
-    told = {"step": failure.step, "term": failure.term, "value": str(failure.value)}
-    folder.write_json("failure.json", told | ({} if kept is None else {"kept": LAST_GOOD, "kept_step": kept[0]}))
-    where = f" Weights of step {kept[0]}, whose loss was finite, are in {folder.path / LAST_GOOD}." if kept else ""
-    return (
-        f"{folder.path}: training stopped at step {failure.step}: {failure.term} became {failure.value}.{where}"
-        " Try a smaller learning rate, or look at the data."
-    )
+    told: dict[str, Any] = {"step": failure.step, "term": failure.term, "value": str(failure.value)}
+    told |= {} if kept is None else {"kept": LAST_GOOD, "kept_step": kept[0]}
+    folder.write_json("failure.json", told)
+    return failure_words(folder, told)
 
 
 def _difference(known: Any, given: Any, place: str = "") -> str:

@@ -7,22 +7,25 @@ import torch
 
 from unweave import rng
 from unweave.data.world import Data
-from unweave.models import VAE
+from unweave.files import require_folder
+from unweave.models import Autoencoder
 from unweave.models.posteriors import Code
-from unweave.runs.folder import RunFolder
+from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.runs.state import state_of, steps
 from unweave.shapes import Float, Int, Tensor
 from unweave.training.batches import training_rows
-from unweave.training.checkpoint import from_bytes
-from unweave.training.experiment import Experiment, experiment_from
+from unweave.training.checkpoint import model_with, read_tensors
+from unweave.training.experiment import Experiment, read_experiment
 from unweave.training.history import History, read_history
+
+RUN = "the folder of a run, with the config.json and model.safetensors that `unweave train` writes"
 
 
 class Run:
     """A run by its folder. Every file is checked against its checksum before it is used; results come on the CPU."""
 
     def __init__(self, folder: Path | str, device: str = "cpu") -> None:
-        self.files, self.device = RunFolder(folder), device
+        self.files, self.device = RunFolder(require_folder(folder, RUN)), device
         if not self.files.has("config.json"):
             raise FileNotFoundError(f"{self.files.path} is not a run folder: it has no config.json of ours")
 
@@ -40,10 +43,10 @@ class Run:
 
     @cached_property
     def experiment(self) -> Experiment:
-        return experiment_from(self.files.read_json("config.json"))
+        return read_experiment(self.files)
 
     @cached_property
-    def model(self) -> VAE:
+    def model(self) -> Autoencoder:
         """The trained model, ready to use."""
         self._require_done()
         if not self.files.has("model.safetensors"):
@@ -52,8 +55,9 @@ class Run:
 
     @cached_property
     def history(self) -> History:
-        """Every loss term and the statistics of every latent over training."""
-        self._require_done()
+        """Every loss term and the statistics of every latent over training; of a failed run, up to its failure."""
+        if state_of(self.files).word != "failed" or not self.files.names("history."):
+            self._require_done()
         return read_history(self.files)
 
     @cached_property
@@ -66,12 +70,10 @@ class Run:
         """Step to file name, for the weights kept during training."""
         return steps(self.files, "snapshots/")
 
-    def load_weights(self, name: str) -> VAE:
+    def load_weights(self, name: str) -> Autoencoder:
         """The model with the weights of one file of this folder: a snapshot, for example."""
-        tensors, metadata = from_bytes(self.files.read(name))
-        shape = tuple(int(size) for size in metadata["shape"].split(","))
-        model = VAE(self.experiment.architecture(shape), self.experiment.init, self.experiment.seed)
-        model.load_state_dict(tensors)
+        tensors, metadata = read_tensors(self.files.read(name), self.path / name)
+        model = model_with(self.experiment.architecture(_shape(metadata, self.path / name)), tensors, self.path / name)
         return model.to(self.device, memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 
     def rows(self, n: int, seed: int = 0) -> Int[Tensor, " sample"]:
@@ -129,7 +131,16 @@ class Run:
     def _require_done(self) -> None:
         state = state_of(self.files)
         if state.word == "damaged":
-            raise ValueError(f"{self.path} is {state}")
+            raise DamagedFile(f"{self.path} is {state}")
+        if state.word == "failed":
+            raise ValueError(f"{self.path} has no trained model: {state}. {state.reason}")
         if state.word != "done":
             advice = "wait for its end" if state.word == "training" else f"finish it with: unweave resume {self.path}"
             raise ValueError(f"{self.path} is {state.column}; {advice}")
+
+
+def _shape(metadata: dict[str, str], place: Path) -> tuple[int, ...]:
+    sizes = str(metadata.get("shape", "")).split(",")
+    if not all(size.isascii() and size.isdecimal() and 0 < int(size) <= 100_000 for size in sizes):
+        raise ValueError(f"{place} does not say of which shape the examples are")
+    return tuple(map(int, sizes))

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 
 import unweave
 from unweave.runs.folder import DamagedFile
+from unweave.trusted import Untrusted
 from unweave.web.api_run import run_routes
 from unweave.web.api_store import store_routes
 from unweave.web.catalogue import Catalogue
@@ -60,6 +61,7 @@ PROBLEMS: dict[type[Exception], int] = {
     FileNotFoundError: 410,
     DamagedFile: 410,
     NotReady: 409,
+    Untrusted: 409,
     ValueError: 422,
     OSError: 410,
     KeyError: 410,

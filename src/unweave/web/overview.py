@@ -7,13 +7,17 @@ from unweave.runs.folder import RunFolder
 from unweave.runs.row import read_object
 from unweave.runs.state import State, failure_of, state_of
 from unweave.training.run import Run
+from unweave.trusted import Untrusted
 from unweave.web.schema import Factor, RunAnswer
 
 
 def run_answer(path: Path, run_id: str) -> RunAnswer:
     """Everything that is known of a run before its model is opened."""
     run = Run(path)
-    experiment, state = run.experiment, state_of(run.files)
+    try:
+        experiment, state = run.experiment, state_of(run.files)
+    except Untrusted as error:
+        return _without_code(run.files, run_id, str(error))
     card = experiment.world.card()
     step = experiment.n_updates if state.word == "done" else state.step
     return RunAnswer(
@@ -33,8 +37,44 @@ def run_answer(path: Path, run_id: str) -> RunAnswer:
         else [],
         config=run.files.read_json("config.json"),
         environment=_environment(run.files),
-        files=[name for name in run.files.names() if not name.startswith(("checkpoints/", "."))],
+        files=_files(run.files),
     )
+
+
+def _without_code(files: RunFolder, run_id: str, sentence: str) -> RunAnswer:
+    """A run that names code of somebody else's: all that its files say, and how to allow it."""
+    config, state = files.read_json("config.json"), state_of(files)
+    world, objective, steps = config.get("world"), config.get("objective"), _whole(config.get("steps"))
+    return RunAnswer(
+        id=run_id,
+        title=f"{_named(objective)} on {_named(world)}, seed {_whole(config.get('seed'))}",
+        state=state.column,
+        message=f"{sentence[:1].upper()}{sentence[1:]}.",
+        world=_named(world),
+        objective=_named(objective),
+        latents=_whole(config.get("latents")),
+        step=steps if state.word == "done" else state.step,
+        steps=steps,
+        shape=[],
+        is_image=False,
+        factors=[],
+        config=config,
+        environment=_environment(files),
+        files=_files(files),
+    )
+
+
+def _named(component: Any) -> str:
+    name = component.get("name") if isinstance(component, dict) else component
+    return name[:80] if isinstance(name, str) else "?"
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) and 0 <= value <= 2**53 else 0
+
+
+def _files(files: RunFolder) -> list[str]:
+    return [name for name in files.names() if not name.startswith(("checkpoints/", "."))]
 
 
 def _message(files: RunFolder, state: State, steps: int) -> str | None:

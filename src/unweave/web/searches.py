@@ -56,7 +56,7 @@ def _visits(
         value = None if row is None else number(row.get("latents" if over == "latents" else f"objective.{over}"))
         if row is None or value is None:
             continue
-        judged = _object(read_inside(path / measure.file)).get(measure.criterion, {})
+        judged = _object(read_inside(path, measure.file)).get(measure.criterion, {})
         first, second, steps = number(judged.get("first")), number(judged.get("second")), int(row.get("steps") or 0)
         passes = None
         if first is not None and second is not None and threshold is not None:

@@ -41,7 +41,7 @@ class ReadOnlyStore:
     def own_file(self, *names: str) -> bytes | None:
         """A file of the store's own folder, ``.unweave``; None where there is none."""
         place = self.own_folder(*names[:-1])
-        return None if place is None else read_inside(place / names[-1])
+        return None if place is None else read_inside(place, names[-1])
 
     def own_names(self, *folders: str, suffix: str = ".json") -> list[str]:
         """Names of files in a folder below ``.unweave``, without their suffix."""
@@ -55,7 +55,7 @@ class ReadOnlyStore:
         place = self.root
         for name in (".unweave", *folders):
             place = place / name
-            if not _is_folder(place):
+            if "/" in name or name == ".." or not _is_folder(place):
                 return None
         return place
 
@@ -83,10 +83,10 @@ def _refuse_any_link(path: Path) -> None:
                 raise NotHere(f"{path.name} holds a link, {_shown(name)}; links are not followed, copy the file there")
 
 
-def read_inside(path: Path) -> bytes | None:
-    """The content of a plain file, None where there is none; a link is not followed."""
+def read_inside(folder: Path, name: str) -> bytes | None:
+    """The content of a plain file of a folder, None where there is none; no link is followed, and no way out."""
     try:
-        return read_plain(path.parent, path.name, most=LARGEST)
+        return read_plain(folder, name, most=LARGEST)
     except (OSError, ValueError):
         return None
 

@@ -15,13 +15,13 @@ from unweave.metrics.geometry.ima import ima_contrast
 from unweave.metrics.geometry.jacobian import decoder_gram, decoder_jacobian, gram
 from unweave.metrics.geometry.orthogonality import dto, right_singular
 from unweave.metrics.geometry.tangents import push
+from unweave.models.autoencoder import Architecture, Autoencoder
 from unweave.models.networks.conv import Conv
 from unweave.models.networks.mlp import MLP
-from unweave.models.vae import VAE, Architecture
 
 
 def model(network, shape, seed=0):
-    return VAE(Architecture(shape, 4, network), "pytorch", seed).requires_grad_(False)
+    return Autoencoder(Architecture(shape, 4, network), "pytorch", seed).requires_grad_(False)
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
+from unweave.models.autoencoder import Architecture, Autoencoder
 from unweave.models.kernels.layout import layout_of
 from unweave.models.networks import Conv
-from unweave.models.vae import VAE, Architecture
 
 
 @pytest.mark.parametrize("kernels", [False, True])
 def test_rows_and_views_are_inverse(kernels: bool) -> None:
-    models = [VAE(Architecture((1, 8, 8), 3, Conv((4, 8), (4, 4), 16)), "pytorch", seed) for seed in (0, 1)]
+    models = [Autoencoder(Architecture((1, 8, 8), 3, Conv((4, 8), (4, 4), 16)), "pytorch", seed) for seed in (0, 1)]
     layout = layout_of(models[0], kernels=kernels)
     stack = torch.stack([layout.row(dict(model.named_parameters())) for model in models])
     for name, view in layout.views(stack).items():
@@ -21,7 +21,7 @@ def test_rows_and_views_are_inverse(kernels: bool) -> None:
 
 
 def test_kernel_layout_keeps_small_channels_last() -> None:
-    model = VAE(Architecture((1, 8, 8), 3, Conv((4, 8), (4, 4), 16)), "pytorch", 0)
+    model = Autoencoder(Architecture((1, 8, 8), 3, Conv((4, 8), (4, 4), 16)), "pytorch", 0)
     layout = layout_of(model, kernels=True)
     row = layout.row(dict(model.named_parameters()))
     weight = model.get_parameter("encoder.trunk.convolutions.1.weight")
@@ -31,8 +31,8 @@ def test_kernel_layout_keeps_small_channels_last() -> None:
 
 
 def test_a_smaller_model_fills_the_beginning() -> None:
-    wide = layout_of(VAE(_mlp(5), "pytorch", 0))
-    small = VAE(_mlp(3), "pytorch", 1)
+    wide = layout_of(Autoencoder(_mlp(5), "pytorch", 0))
+    small = Autoencoder(_mlp(3), "pytorch", 1)
     view = wide.views(wide.row(dict(small.named_parameters()))[None])["encoder.heads.mean.weight"][0]
     assert torch.equal(view[:3], small.get_parameter("encoder.heads.mean.weight"))
     assert torch.equal(view[3:], torch.zeros_like(view[3:]))

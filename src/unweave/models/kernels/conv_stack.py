@@ -10,34 +10,34 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
+from unweave.models.autoencoder import Autoencoder
 from unweave.models.kernels.code_stack import CodeStack, code_stack
-from unweave.models.kernels.codes import Codes
 from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down, up
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
 from unweave.models.kernels.first import first_backward, first_forward, ready
 from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.layout import Layout, layout_of
 from unweave.models.kernels.pixels import BITS, BYTES, FLOATS, MASKS, Frame, pitch
+from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.kernels.sums import add_up
 from unweave.models.layers import Convolution
 from unweave.models.likelihoods import Bernoulli
 from unweave.models.networks.conv import ConvDecoder, ConvTrunk
 from unweave.models.objectives.factor_vae import CodeDiscriminator
 from unweave.models.posteriors import Deterministic, Diagonal
-from unweave.models.vae import VAE
 from unweave.shapes import Float, Shaped, Tensor
 
 ALIKE = 16
 """Models whose small matrix products are computed together; fleets with such products are filled up to a multiple."""
 
-TotalLoss = Callable[[Codes, Float[Tensor, "model batch"]], Float[Tensor, ""]]
+TotalLoss = Callable[[StackedCode, Float[Tensor, "model batch"]], Float[Tensor, ""]]
 
 
 @dataclass(frozen=True)
 class ConvStack:
     """The engine: gradients of every model's loss. ``layout`` keeps weights as the kernels read them."""
 
-    template: VAE
+    template: Autoencoder
     layout: Layout
     precision: Precision
     convolutions: tuple[Join, ...]
@@ -57,7 +57,7 @@ class ConvStack:
     def gradients(
         self, parameters: Float[Tensor, "model size"], weights: Float[Tensor, "model size"],
         examples: Shaped[Tensor, "model batch ..."], noise: Float[Tensor, "model batch latent"], total_loss: TotalLoss,
-    ) -> tuple[Float[Tensor, "model size"], Codes]:  # fmt: skip
+    ) -> tuple[Float[Tensor, "model size"], StackedCode]:  # fmt: skip
         """The gradient of every model's loss, and the codes it was computed from."""
         gradients = self._row(parameters)
         seen = ready(self.convolutions[0], self._frame(examples), examples, self.precision.stored)
@@ -79,21 +79,21 @@ class ConvStack:
     def code(
         self, weights: Float[Tensor, "model size"], examples: Shaped[Tensor, "model batch ..."],
         noise: Float[Tensor, "model batch latent"],
-    ) -> Codes:  # fmt: skip
+    ) -> StackedCode:  # fmt: skip
         """The codes of some models (rows of the stack) for a batch each."""
         frame = self._frame(examples)
         seen = ready(self.convolutions[0], frame, examples.contiguous(), self.precision.stored)
         _, heads = self._encode(weights, *seen)
         return self._code(heads, noise)
 
-    def _code(self, heads: dict[str, Tensor], noise: Tensor) -> Codes:
+    def _code(self, heads: dict[str, Tensor], noise: Tensor) -> StackedCode:
         def one(heads: dict[str, Tensor], noise: Tensor) -> tuple[Tensor, ...]:
             code = self.template.architecture.posterior.code(heads, noise)
             return code.mean, code.log_variance, code.sampled, code.kl
 
         # small products of matrices go in equal portions: a library chooses its way by how many there are
         portion = None if isinstance(self.template.architecture.posterior, Diagonal | Deterministic) else ALIKE
-        return Codes(*torch.vmap(one, chunk_size=portion)(heads, noise))
+        return StackedCode(*torch.vmap(one, chunk_size=portion)(heads, noise))
 
     def weights(self, parameters: Float[Tensor, "model size"]) -> Float[Tensor, "model size"]:
         """What the kernels read: the parameters, rounded to what is stored between layers."""
@@ -229,7 +229,7 @@ class ConvStack:
         return self.rows[key]
 
 
-def conv_stack(template: VAE, precision: str) -> ConvStack:
+def conv_stack(template: Autoencoder, precision: str) -> ConvStack:
     """The engine for models of this structure; ValueError says what the kernels do not cover."""
     trunk, decoder = template.encoder.trunk, template.decoder
     if not isinstance(trunk, ConvTrunk) or not isinstance(decoder, ConvDecoder):

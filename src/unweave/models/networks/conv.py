@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from unweave.config import number
 from unweave.models.layers import Convolution, Deconvolution, Dense, flatten, unflatten
 from unweave.models.networks.network import Network
 from unweave.shapes import Float, Tensor
@@ -17,9 +18,11 @@ class Conv(Network):
     """Strided convolutions and their mirror image. Images are padded to a size that halves evenly, and cropped back."""
 
     name: ClassVar[str] = "conv"
-    channels: tuple[int, ...] = (32, 32, 64, 64)
-    kernels: tuple[int, ...] = (4, 4, 4, 4)
-    hidden: int = 256
+    channels: tuple[int, ...] = number(
+        (32, 32, 64, 64), least=1, most=100_000, entries=(1, 16), help="of each convolution"
+    )
+    kernels: tuple[int, ...] = number((4, 4, 4, 4), least=2, most=4, entries=(1, 16), help="sizes, each 2 or 4")
+    hidden: int = number(256, least=1, most=100_000, help="units of the dense layer")
 
     def trunk(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
         self._check(shape)
@@ -43,7 +46,7 @@ class ConvStudy(Conv):
     """The same with 2×2 kernels in the two deeper layers: what disentanglement_lib and the thesis code really ran."""
 
     name: ClassVar[str] = "conv_2x2"
-    kernels: tuple[int, ...] = (4, 4, 2, 2)
+    kernels: tuple[int, ...] = number((4, 4, 2, 2), least=2, most=4, entries=(1, 16), help="sizes, each 2 or 4")
 
 
 class ConvTrunk(nn.Module):

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import nn
 
+from unweave.config import number
 from unweave.models.layers import Dense
 from unweave.models.networks.network import Network
 from unweave.shapes import Float, Tensor
@@ -20,8 +21,12 @@ class MLP(Network):
     """Hidden layers of given widths; the defaults are disentanglement_lib's."""
 
     name: ClassVar[str] = "mlp"
-    encoder_widths: tuple[int, ...] = (1200, 1200)
-    decoder_widths: tuple[int, ...] = (1200, 1200, 1200)
+    encoder_widths: tuple[int, ...] = number(
+        (1200, 1200), least=1, most=100_000, entries=(0, 100), help="units of each layer"
+    )
+    decoder_widths: tuple[int, ...] = number(
+        (1200, 1200, 1200), least=1, most=100_000, entries=(0, 100), help="units of each layer"
+    )
     encoder_activation: Activation = "relu"
     decoder_activation: Activation = "tanh"
 

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import torch
 
+from unweave.config import number
 from unweave.models.method import Context, Terms
 from unweave.models.objectives.objective import Objective, total_kl
 from unweave.models.posteriors import Code
@@ -16,9 +17,9 @@ class AnnealedVAE(Objective):
     """γ |KL − C(t)|, with C rising linearly from 0 to ``capacity`` over the first ``rise`` steps."""
 
     name: ClassVar[str] = "annealed_vae"
-    gamma: Scalar = 1000.0
-    capacity: Scalar = 25.0
-    rise: int = 100_000
+    gamma: Scalar = number(1000.0, least=0, help="weight of the distance to the capacity")
+    capacity: Scalar = number(25.0, least=0, help="nats at the end of the rise")
+    rise: int = number(100_000, least=1, most=10**12, help="steps until the capacity is reached")
 
     def terms(self, code: Code, context: Context) -> Terms:
         kl = total_kl(code)

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 import torch
 
+from unweave.config import number
 from unweave.models.method import Context, Terms
 from unweave.models.objectives.objective import Objective, total_kl
 from unweave.models.posteriors import Code
@@ -24,9 +25,9 @@ class BetaTCVAE(Objective):
     """
 
     name: ClassVar[str] = "beta_tcvae"
-    beta: Scalar = 6.0
-    alpha: Scalar = 1.0
-    gamma: Scalar = 1.0
+    beta: Scalar = number(6.0, least=0, help="weight of the total correlation")
+    alpha: Scalar = number(1.0, least=0, help="weight of the mutual information of index and code")
+    gamma: Scalar = number(1.0, least=0, help="weight of the dimension-wise KL")
     estimator: Estimator = "batch"
 
     def terms(self, code: Code, context: Context) -> Terms:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from unweave.config import number
 from unweave.models.method import Context, Terms
 from unweave.models.objectives.objective import Objective, total_kl
 from unweave.models.posteriors import Code, FullCovariance, Posterior
@@ -25,7 +26,7 @@ class BetaVAE(Objective):
     """β KL: the larger β, the fewer latents are worth their price."""
 
     name: ClassVar[str] = "beta_vae"
-    beta: Scalar = 4.0
+    beta: Scalar = number(4.0, least=0, help="weight of the KL")
 
     def terms(self, code: Code, context: Context) -> Terms:
         kl = total_kl(code)

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import torch
 
+from unweave.config import number
 from unweave.models.method import Context, Terms
 from unweave.models.objectives.objective import Objective, total_kl
 from unweave.models.posteriors import Code
@@ -16,8 +17,8 @@ class DIPVAEI(Objective):
     """Penalises the covariance of the means. λ_d = ``diagonal_factor`` · λ_od."""
 
     name: ClassVar[str] = "dip_vae_i"
-    off_diagonal: Scalar = 10.0
-    diagonal_factor: Scalar = 10.0
+    off_diagonal: Scalar = number(10.0, least=0, help="weight of the covariances")
+    diagonal_factor: Scalar = number(10.0, least=0, help="weight of the variances, in units of off_diagonal")
 
     def terms(self, code: Code, context: Context) -> Terms:
         kl = total_kl(code)
@@ -36,7 +37,7 @@ class DIPVAEII(DIPVAEI):
     """Penalises the covariance of the samples: Cov[μ] + E[diag σ²]."""
 
     name: ClassVar[str] = "dip_vae_ii"
-    diagonal_factor: Scalar = 1.0
+    diagonal_factor: Scalar = number(1.0, least=0, help="weight of the variances, in units of off_diagonal")
 
     def terms(self, code: Code, context: Context) -> Terms:
         kl = total_kl(code)

@@ -7,12 +7,13 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from unweave.config import number
+from unweave.models.autoencoder import Architecture
 from unweave.models.layers import Dense
 from unweave.models.method import Batch, Context, Phase, Terms
 from unweave.models.objectives.objective import MODEL, Objective, total_kl
 from unweave.models.optimisers import Adam
 from unweave.models.posteriors import Code
-from unweave.models.vae import Architecture
 from unweave.shapes import Float, Scalar, Tensor
 
 DISCRIMINATOR = "discriminator"
@@ -27,11 +28,11 @@ class FactorVAE(Objective):
     """
 
     name: ClassVar[str] = "factor_vae"
-    gamma: Scalar = 10.0
+    gamma: Scalar = number(10.0, least=0, help="weight of the total correlation")
     protocol: Literal["paper", "study"] = "paper"
-    learning_rate: Scalar = 1e-4
-    width: int = 1000
-    depth: int = 6
+    learning_rate: Scalar = number(1e-4, above=0, help="of the discriminator")
+    width: int = number(1000, least=1, most=10_000, help="units of the discriminator's layers")
+    depth: int = number(6, least=1, most=20, help="layers of the discriminator")
 
     @property
     def batch(self) -> tuple[str, ...]:

@@ -1,13 +1,13 @@
-"""What an objective is: a VAE, and what training adds to its reconstruction loss."""
+"""What an objective is: a variational autoencoder, and what training adds to its reconstruction loss."""
 
 from abc import abstractmethod
 
 import torch
 from torch import nn
 
+from unweave.models.autoencoder import Architecture, Autoencoder
 from unweave.models.method import Batch, Context, Method, Phase, Terms
 from unweave.models.posteriors import Code
-from unweave.models.vae import VAE, Architecture
 from unweave.shapes import Float, Tensor
 
 MODEL = "model"
@@ -22,7 +22,7 @@ class Objective(Method):
         """Named parts for the history. ``regulariser`` is what is added to the reconstruction loss."""
 
     def networks(self, architecture: Architecture) -> dict[str, nn.Module]:
-        return {MODEL: VAE(architecture, None)}
+        return {MODEL: Autoencoder(architecture, None)}
 
     def phases(self) -> tuple[Phase, ...]:
         return (Phase((MODEL,), self.loss, forward=("images", "noise")),)

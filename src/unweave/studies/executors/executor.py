@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from unweave.studies.pack import Pack
-from unweave.training.loop import Manner
+from unweave.training.running import RunOptions
 
 Ended = Callable[[Pack], None]
 """Called when all runs of a pack have come to their end."""
@@ -24,4 +24,4 @@ class Executor(ABC):
     """How many packs are worked on at a time."""
 
     @abstractmethod
-    def __call__(self, packs: Sequence[Pack], root: Path, how: Manner, ended: Ended) -> None: ...
+    def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None: ...

@@ -18,7 +18,7 @@ from unweave.studies.failures import how_it_died
 from unweave.studies.pack import Pack, pack_to
 from unweave.studies.train_and_measure import give_up
 from unweave.training.experiment import usable_cores
-from unweave.training.loop import Interrupted, Manner
+from unweave.training.running import Interrupted, RunOptions
 
 ATTEMPTS = 3
 """Times that a worker may die over one run, before it counts as failed; once less over a pack, before it is parted."""
@@ -32,7 +32,7 @@ class Local(Executor):
 
     workers: int = field(default_factory=usable_cores)
 
-    def __call__(self, packs: Sequence[Pack], root: Path, how: Manner, ended: Ended) -> None:
+    def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
         if self.workers < 1:
             raise ValueError(f"workers must be at least 1, not {self.workers}")
         jobs = _Queue(packs, root, how)
@@ -58,7 +58,7 @@ class Local(Executor):
 class _Queue:
     """Packs that wait and what became of them, shared by the threads that attend to one worker each."""
 
-    def __init__(self, packs: Sequence[Pack], root: Path, how: Manner) -> None:
+    def __init__(self, packs: Sequence[Pack], root: Path, how: RunOptions) -> None:
         self.root, self.how, self.lock = root, how, threading.Lock()
         self.waiting, self.at_work = list(packs), 0
         self.attempts: dict[tuple[str, ...], int] = {}

@@ -7,7 +7,6 @@ are taken away by no fault of it. When a head node dies, the cluster does: the s
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from typing import Any
 from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.pack import Pack, pack_from, pack_to
 from unweave.studies.train_and_measure import give_up, train_and_measure
-from unweave.training.loop import Interrupted, Manner
+from unweave.training.running import Interrupted, RunOptions
 
 RETRIES = 3
 """Times that Ray starts a task again whose worker has died."""
@@ -35,7 +34,7 @@ class OnRay(Executor):
     gpus: float = 1.0
     """GPUs that a fleet is given."""
 
-    def __call__(self, packs: Sequence[Pack], root: Path, how: Manner, ended: Ended) -> None:
+    def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
         with _cluster(self) as ray:
             task = ray.remote(max_retries=RETRIES)(_task)
             stop_file = root.resolve() / ".unweave" / f"stop-{os.getpid()}-{time.time_ns()}"
@@ -92,11 +91,12 @@ def _task(text: str, root: str, save_every: float, stop_file: str) -> str | int:
     """What runs on the cluster: ``ended`` or ``stopped``, or the number of the error of a full disk."""
     from unweave.studies.failures import is_full
 
-    modules = str(Path(root) / ".unweave" / "modules")
-    if modules not in sys.path:
-        sys.path.insert(0, modules)
     try:
-        train_and_measure(pack_from(text), root, Manner((), save_every, _asking(Path(stop_file))))
+        train_and_measure(
+            pack_from(text, Path(root) / ".unweave" / "modules"),
+            root,
+            RunOptions((), save_every, _asking(Path(stop_file))),
+        )
     except Interrupted:
         return "stopped"
     except OSError as error:

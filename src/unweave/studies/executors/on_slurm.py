@@ -6,7 +6,6 @@ where it stopped. No accounting is needed: what has ended is seen in the store a
 
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.pack import Pack, pack_from, pack_to
 from unweave.studies.store import Store
 from unweave.studies.train_and_measure import give_up, settled, train_and_measure
-from unweave.training.loop import Interrupted, Manner
+from unweave.training.running import Interrupted, RunOptions
 
 LOOK_EVERY = 2.0
 ATTEMPTS = 3
@@ -35,7 +34,7 @@ class OnSlurm(Executor):
     """Jobs of an array that run at a time."""
     slurm: str = ""
 
-    def __call__(self, packs: Sequence[Pack], root: Path, how: Manner, ended: Ended) -> None:
+    def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
         root, attempts, todo = root.resolve(), 0, list(packs)
         stop_file = root / ".unweave" / f"stop-{os.getpid()}-{time.time_ns()}"
         try:
@@ -48,7 +47,7 @@ class OnSlurm(Executor):
         finally:
             stop_file.unlink(missing_ok=True)
 
-    def _round(self, packs: list[Pack], root: Path, how: Manner, ended: Ended, stop_file: Path) -> list[Pack]:
+    def _round(self, packs: list[Pack], root: Path, how: RunOptions, ended: Ended, stop_file: Path) -> list[Pack]:
         """Submit packs and wait until none is in the queue; those that have not ended come back."""
         task = Task(str(root), how.save_every, str(stop_file))
         arrays = [self._submit(task, [p for p in packs if p.needs_gpu is gpu], root) for gpu in (True, False)]
@@ -93,8 +92,6 @@ class Task:
         self.root, self.save_every, self.stop_file = root, save_every, stop_file
 
     def __call__(self, text: str) -> str:
-        modules = str(Path(self.root) / ".unweave" / "modules")
-        sys.path.insert(0, modules)
         self.stop, self.said = threading.Event(), list[BaseException]()
         self.working = threading.Thread(target=self._perform, args=(text,))
         self.working.start()
@@ -117,7 +114,8 @@ class Task:
 
     def _perform(self, text: str) -> None:
         try:
-            train_and_measure(pack_from(text), self.root, Manner((), self.save_every, self.stop.is_set))
+            pack = pack_from(text, Path(self.root) / ".unweave" / "modules")
+            train_and_measure(pack, self.root, RunOptions((), self.save_every, self.stop.is_set))
         except BaseException as error:
             self.said.append(error)
 
@@ -158,7 +156,7 @@ def _options(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = part.partition("=")
-        if not equals:
+        if not equals or not part.isprintable():
             raise ValueError(f"--slurm takes NAME=VALUE,…, such as partition=gpu,time=240, not {part!r}")
         found[name.strip()] = int(value) if value.strip().isdigit() else value.strip()
     return found

@@ -8,7 +8,7 @@ import torch
 
 from unweave.metrics.geometry.jacobian import decoder_gram
 from unweave.metrics.geometry.orthogonality import dto
-from unweave.models import VAE
+from unweave.models import Autoencoder
 from unweave.studies.measures.measure import Measure
 from unweave.training.run import Run
 
@@ -23,6 +23,6 @@ class UntrainedDecoder(Measure):
     @torch.no_grad()
     def __call__(self, run: Run) -> Mapping[str, Any]:
         experiment = run.experiment
-        model = VAE(experiment.architecture(run.data.shape), experiment.init, experiment.seed).eval()
+        model = Autoencoder(experiment.architecture(run.data.shape), experiment.init, experiment.seed).eval()
         means = model.encode(run.images(self.n_jacobians)).mean
         return {"dto": dto(decoder_gram(model.decode, means)).score}

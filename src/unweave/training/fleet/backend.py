@@ -5,11 +5,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import nn
 
-from unweave.models.kernels.codes import Codes
 from unweave.models.kernels.layout import Layout
+from unweave.models.kernels.stacked_code import StackedCode
 from unweave.shapes import Float, Tensor
 
-TotalLoss = Callable[[Codes, Float[Tensor, "model batch"]], Float[Tensor, ""]]
+TotalLoss = Callable[[StackedCode, Float[Tensor, "model batch"]], Float[Tensor, ""]]
 """From the codes and reconstruction losses of all models to the sum of their losses."""
 
 
@@ -30,9 +30,9 @@ class Backend(Protocol):
 
     def gradients(
         self, parameters: Tensor, weights: Tensor, examples: Tensor, noise: Tensor, total_loss: TotalLoss
-    ) -> tuple[Float[Tensor, "model size"], Codes]: ...
+    ) -> tuple[Float[Tensor, "model size"], StackedCode]: ...
 
-    def code(self, weights: Tensor, examples: Tensor, noise: Tensor) -> Codes: ...
+    def code(self, weights: Tensor, examples: Tensor, noise: Tensor) -> StackedCode: ...
 
     def network(self, module: nn.Module) -> Any:
         """Kernels for a network beside the models; None where it is to be mapped."""

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from unweave.data.world import Data
+from unweave.models.autoencoder import Autoencoder
 from unweave.models.networks import Conv
 from unweave.models.objectives import MODEL
-from unweave.models.vae import VAE
 from unweave.training.experiment import Experiment
 from unweave.training.fleet.backend import Backend
 from unweave.training.fleet.dense import dense_stack
@@ -32,7 +32,7 @@ def models_that_fit(experiment: Experiment, shape: tuple[int, ...]) -> int:
     with torch.device("meta"):
         networks = experiment.objective.networks(experiment.architecture(shape))
     model = networks.pop(MODEL)
-    assert isinstance(model, VAE)
+    assert isinstance(model, Autoencoder)
     n_parameters = _n_parameters([model])
     n_others = _n_parameters(networks.values())
     stored = 2 if experiment.plan.resolve().precision == "bf16" else 4
@@ -55,7 +55,7 @@ def _n_parameters(networks: Iterable[nn.Module]) -> int:
     return sum(parameter.numel() for network in networks for parameter in network.parameters())
 
 
-def _n_activations(model: VAE, batch_size: int) -> int:
+def _n_activations(model: Autoencoder, batch_size: int) -> int:
     sizes: list[int] = []
     hooks = [
         module.register_forward_hook(lambda _module, _inputs, out: sizes.append(out.numel()))

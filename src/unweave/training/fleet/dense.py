@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import torch
 
-from unweave.models import VAE
-from unweave.models.kernels.codes import Codes
+from unweave.models import Autoencoder
 from unweave.models.kernels.layout import layout_of
+from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.networks.mlp import Layers, MLPDecoder
 from unweave.models.posteriors import Deterministic, Diagonal
 from unweave.shapes import Float, Tensor
@@ -31,7 +31,7 @@ class DenseStack(Portable):
         examples: Float[Tensor, "model batch ..."],
         noise: Float[Tensor, "model batch latent"],
         total_loss: TotalLoss,
-    ) -> tuple[Float[Tensor, "model size"], Codes]:
+    ) -> tuple[Float[Tensor, "model size"], StackedCode]:
         """The gradient of every model's loss, and the codes it was computed from."""
         leaves = self._leaves_of(weights)
         codes = self._codes(leaves, examples, noise)
@@ -48,11 +48,11 @@ class DenseStack(Portable):
         weights: Float[Tensor, "model size"],
         examples: Float[Tensor, "model batch ..."],
         noise: Float[Tensor, "model batch latent"],
-    ) -> Codes:
+    ) -> StackedCode:
         """The codes of some models (rows of the stack) for a batch each."""
         return self._codes(self.layout.views(weights), examples, noise)
 
-    def _codes(self, leaves: dict[str, Tensor], examples: Tensor, noise: Tensor) -> Codes:
+    def _codes(self, leaves: dict[str, Tensor], examples: Tensor, noise: Tensor) -> StackedCode:
         trunk = self.template.encoder.trunk
         assert isinstance(trunk, Layers)
         features = _through(trunk, "encoder.trunk", leaves, examples.flatten(2))
@@ -61,7 +61,7 @@ class DenseStack(Portable):
         flat = {name: head.flatten(0, 1) for name, head in heads.items()}
         code = self.template.architecture.posterior.code(flat, noise.flatten(0, 1))
         fields = (code.mean, code.log_variance, code.sampled, code.kl)
-        return Codes(*(part.unflatten(0, noise.shape[:2]) for part in fields))
+        return StackedCode(*(part.unflatten(0, noise.shape[:2]) for part in fields))
 
     def _decoded(self, leaves: dict[str, Tensor], sampled: Tensor) -> Float[Tensor, "model batch feature"]:
         decoder = self.template.decoder
@@ -69,7 +69,7 @@ class DenseStack(Portable):
         return _affine(leaves, "decoder.output", _through(decoder.hidden, "decoder.hidden", leaves, sampled))
 
 
-def dense_stack(template: VAE) -> DenseStack | None:
+def dense_stack(template: Autoencoder) -> DenseStack | None:
     """The backend for models of this structure, or None where it has layers of another kind."""
     architecture = template.architecture
     plain = isinstance(template.encoder.trunk, Layers) and isinstance(template.decoder, MLPDecoder)

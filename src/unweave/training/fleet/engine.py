@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import torch
 
 from unweave.data.world import Data
+from unweave.models.autoencoder import Autoencoder
 from unweave.models.optimisers import Tensors
-from unweave.models.vae import VAE
 from unweave.shapes import Float, Tensor
 from unweave.training.batches import source_of
 from unweave.training.engine import Failure, Rows, blame
@@ -72,7 +72,8 @@ class FleetEngine:
         return None if step < 0 else (step, self._own(member, self.fleet.good))
 
     def tensors(self) -> Tensors:
-        return state_tensors(self.fleet)
+        # the last good weights are renewed by the next recorded step: a third of a checkpoint is not written for them
+        return {name: tensor for name, tensor in state_tensors(self.fleet).items() if not name.startswith("good")}
 
     def restore(self, tensors: Tensors) -> None:
         set_state(self.fleet, tensors)
@@ -80,7 +81,7 @@ class FleetEngine:
     def _own(self, member: int, parameters: Float[Tensor, "model size"]) -> Tensors:
         """A member's parameters in their own shapes: a code narrower than the stack's is cut out of it."""
         with torch.device("meta"):
-            own = VAE(self.experiments[member].architecture(self.shape), None).named_parameters()
+            own = Autoencoder(self.experiments[member].architecture(self.shape), None).named_parameters()
         stacked = self.stacked[member]
         views = self.fleet.backend.layout.views(parameters[stacked : stacked + 1])
         return {name: views[name][0][tuple(slice(0, n) for n in like.shape)].detach() for name, like in own}

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from unweave.models import VAE, Method
-from unweave.models.kernels.codes import Codes
+from unweave.models import Autoencoder, Method
+from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.objectives import MODEL, Batch, Context, Phase, Terms, new_networks
 from unweave.models.optimisers import StackedUpdate, Tensors
 from unweave.models.posteriors import Code
@@ -134,7 +134,7 @@ def advance(fleet: Fleet, source: Source, draws: Draws, *, record: bool, step: i
 def total_loss_of(fleet: Fleet, draws: Draws) -> TotalLoss:
     """What a backend asks for: from all codes and reconstruction losses to the sum of all losses."""
 
-    def total(code: Codes, reconstructions: Tensor) -> Tensor:
+    def total(code: StackedCode, reconstructions: Tensor) -> Tensor:
         return torch.stack([_loss(fleet, group, code, reconstructions, draws) for group in fleet.groups]).sum()
 
     return total
@@ -166,11 +166,11 @@ def state_tensors(fleet: Fleet) -> Tensors:
     return tensors
 
 
-def template_of(members: Members, shape: tuple[int, ...]) -> VAE:
+def template_of(members: Members, shape: tuple[int, ...]) -> Autoencoder:
     """A model of the fleet's structure, wide enough for every member's code. Its weights are never used."""
     first = replace(members.experiments[0], latents=members.latents)
     with torch.device("meta"):
-        return VAE(first.architecture(shape), None)
+        return Autoencoder(first.architecture(shape), None)
 
 
 def _group(
@@ -226,7 +226,7 @@ class _Parts(dict[str, Tensor]):
         return None
 
 
-def _loss(fleet: Fleet, group: Group, code: Codes, reconstructions: Tensor, draws: Draws) -> Tensor:
+def _loss(fleet: Fleet, group: Group, code: StackedCode, reconstructions: Tensor, draws: Draws) -> Tensor:
     """The summed loss of a group's models; its terms are kept aside."""
     number, phase = next((n, p) for n, p in enumerate(group.method.phases()) if MODEL in p.updates)
     own = {name: network.begin() for name, network in group.networks.items()}
@@ -244,7 +244,13 @@ def _loss(fleet: Fleet, group: Group, code: Codes, reconstructions: Tensor, draw
 
 
 def _advance_others(
-    fleet: Fleet, group: Group, number: int, source: Source, draws: Draws, code: Codes, good: Bool[Tensor, " model"]
+    fleet: Fleet,
+    group: Group,
+    number: int,
+    source: Source,
+    draws: Draws,
+    code: StackedCode,
+    good: Bool[Tensor, " model"],
 ) -> None:
     """One update of the network beside each model that a phase trains."""
     phase = group.method.phases()[number]
@@ -318,7 +324,7 @@ def _keep_failed(group: Group, now: Bool[Tensor, " model"]) -> None:
     kept.copy_(torch.where(now[:, None], terms, kept))
 
 
-def _record(group: Group, code: Codes) -> None:
+def _record(group: Group, code: StackedCode) -> None:
     def one(terms: Terms, fields: tuple[Tensor, ...]) -> Tensor:
         return summary(terms, Code(*fields))
 
@@ -326,5 +332,5 @@ def _record(group: Group, code: Codes) -> None:
     group.row = torch.vmap(one)(group.terms, _own(group, code))
 
 
-def _own(group: Group, code: Codes) -> tuple[Tensor, ...]:
+def _own(group: Group, code: StackedCode) -> tuple[Tensor, ...]:
     return tuple(field[group.place, :, : group.latents] for field in code)

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from unweave.models import VAE
-from unweave.models.kernels.codes import Codes
+from unweave.models import Autoencoder
 from unweave.models.kernels.layout import Layout, layout_of
+from unweave.models.kernels.stacked_code import StackedCode
 from unweave.shapes import Float, Tensor
 from unweave.training.fleet.backend import TotalLoss
 
@@ -17,7 +17,7 @@ from unweave.training.fleet.backend import TotalLoss
 class Portable:
     """Gradients by automatic differentiation of the mapped model. ``template`` lends its structure, not its weights."""
 
-    template: VAE
+    template: Autoencoder
     layout: Layout
     leaves: dict[tuple[int, tuple[int, ...]], dict[str, Tensor]] = field(default_factory=dict)
     name: str = "portable"
@@ -30,11 +30,11 @@ class Portable:
         examples: Float[Tensor, "model batch ..."],
         noise: Float[Tensor, "model batch latent"],
         total_loss: TotalLoss,
-    ) -> tuple[Float[Tensor, "model size"], Codes]:
+    ) -> tuple[Float[Tensor, "model size"], StackedCode]:
         """The gradient of every model's loss, and the codes it was computed from."""
         leaves = self._leaves_of(weights)
         *fields, reconstructions = torch.vmap(self._forward)(leaves, examples, noise)
-        codes = Codes(*fields)
+        codes = StackedCode(*fields)
         # models do not meet, so the gradient of the summed loss is every model's own
         found = torch.autograd.grad(total_loss(codes, reconstructions), list(leaves.values()))
         return self.layout.rows(dict(zip(leaves, found))), codes.detach()
@@ -45,9 +45,9 @@ class Portable:
         weights: Float[Tensor, "model size"],
         examples: Float[Tensor, "model batch ..."],
         noise: Float[Tensor, "model batch latent"],
-    ) -> Codes:
+    ) -> StackedCode:
         """The codes of some models (rows of the stack) for a batch each."""
-        return Codes(*torch.vmap(self._code)(self.layout.views(weights), examples, noise))
+        return StackedCode(*torch.vmap(self._code)(self.layout.views(weights), examples, noise))
 
     def network(self, module: nn.Module) -> None:
         """No kernels: networks beside the models are mapped like everything else."""
@@ -73,6 +73,6 @@ class Portable:
         return self._forward(parameters, examples, noise)[:4]
 
 
-def portable(template: VAE) -> Portable:
+def portable(template: Autoencoder) -> Portable:
     """The portable backend for models of this structure."""
     return Portable(template, layout_of(template))

@@ -11,14 +11,14 @@ import { strips } from "./strips.js";
 export async function open(place, { name }) {
   const about = await get(address(name));
   document.title = `${about.title} · unweave`;
-  if (about.state !== "done") return waiting(place, about);
+  if (about.state !== "done" || about.message) return waiting(place, about);
   await finished(place, about);
 }
 
 const heading = (about) => h("div", { class: "heading" }, h("div", {}, h("h1", {}, about.title), h("p", { class: "quiet" }, about.id)),
   h("span", { class: `state ${about.state}` }, about.state));
 
-/** A run without a model yet: its losses, drawn as they come. */
+/** A run without a model yet, or one whose code is not trusted: its losses, drawn as they come. */
 function waiting(place, about) {
   const message = h("p", {}, about.message);
   const bar = h("progress", { max: about.steps, value: about.step });
@@ -26,7 +26,7 @@ function waiting(place, about) {
   show(place, heading(about), h("section", { class: "notice" }, message, about.state === "running" ? bar : null), curves);
   const draw = () => training(curves, about.id, null);
   draw();
-  if (about.state === "failed") return;
+  if (["failed", "done"].includes(about.state)) return;
   poll(place, 2500, async () => {
     const now = await get(address(about.id));
     if (now.state === "done") return finished(place, now);

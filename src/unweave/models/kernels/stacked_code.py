@@ -5,7 +5,7 @@ from typing import NamedTuple
 from unweave.shapes import Float, Tensor
 
 
-class Codes(NamedTuple):
+class StackedCode(NamedTuple):
     """What the encoders of all models say of their batches."""
 
     mean: Float[Tensor, "model batch latent"]
@@ -13,6 +13,6 @@ class Codes(NamedTuple):
     sampled: Float[Tensor, "model batch latent"]
     kl: Float[Tensor, "model batch latent"]
 
-    def detach(self) -> "Codes":
+    def detach(self) -> "StackedCode":
         """The same numbers, without their history."""
-        return Codes(*(part.detach() for part in self))
+        return StackedCode(*(part.detach() for part in self))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from unweave.config import number
 from unweave.models.initialise import Scheme, initialise
 from unweave.models.layers import Dense
 from unweave.models.likelihoods import Bernoulli, Likelihood
@@ -17,8 +18,8 @@ from unweave.shapes import Float, Tensor
 class Architecture:
     """Everything that fixes a model's structure."""
 
-    shape: tuple[int, ...]
-    latents: int = 10
+    shape: tuple[int, ...] = number(least=1, most=100_000, entries=(1, 4))
+    latents: int = number(10, least=1, most=10_000)
     network: Network = Conv()
     posterior: Posterior = Diagonal()
     likelihood: Likelihood = Bernoulli()
@@ -38,7 +39,7 @@ class Encoder(nn.Module):
         return {name: head(features) for name, head in self.heads.items()}
 
 
-class VAE(nn.Module):
+class Autoencoder(nn.Module):
     """A variational autoencoder; deterministic autoencoders are its noiseless case."""
 
     def __init__(self, architecture: Architecture, init: Scheme | None = "glorot", seed: int = 0) -> None:
