@@ -234,7 +234,7 @@ def tried(change: Change, place: Path) -> tuple[str, str]:
     if not tests:
         return "untested", ""
     kept = target.read_text()
-    target.write_text(changed_text(ROOT / change.file, change.place))
+    target.write_text(changed_text(target, change.place))
     try:
         return _run(tests, place)
     finally:
