@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +44,7 @@ def study(size):
 def make_pool(place: Path) -> None:
     """Everything, below one folder."""
     place.mkdir(parents=True)
+    sys.argv = ["unweave"]  # records keep it, and a case is the same every time
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         _runs(place / "runs")
         _store(place / "store")
