@@ -100,7 +100,7 @@ def evaluate(
 
 def protocol_of_scores(plain: Mapping[str, Any]) -> str:
     """In words, what the numbers of a ``scores.json`` were measured on."""
-    settings = next((plain[name]["settings"] for name in ("mean", "sampled") if name in plain), {})
+    settings: Mapping[str, Any] = next((plain[name]["settings"] for name in ("mean", "sampled") if name in plain), {})
     words = [f"{plain['n_samples']:,} examples, drawn by seed {settings.get('seed', 0)}"]
     if split := settings.get("split"):
         words.append(f"{split[0]:,} to fit on and {split[1]:,} to test on")

@@ -154,7 +154,7 @@ def _scores(scores: Mapping[str, Any]) -> Row:
 
 def _protocol(scores: Mapping[str, Any]) -> str:
     """A short hash of how ``unweave evaluate`` was called: what was asked for, since worlds have fewer examples."""
-    first = next((scores[codes] for codes in ("mean", "sampled") if codes in scores), {})
+    first: Mapping[str, Any] = next((scores[codes] for codes in ("mean", "sampled") if codes in scores), {})
     settings = first.get("settings") or {}
     asked = {name: settings[name] for name in PROTOCOL if settings.get(name)}
     asked |= {name: value for name, value in (scores.get("asked") or {}).items() if value != USUAL.get(name)}
