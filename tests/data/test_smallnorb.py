@@ -59,7 +59,8 @@ def write(folder: Path, *, zipped: bool = True, instances: tuple[int, int] = (1,
 def test_every_cell_shows_its_left_image(folder: Path, zipped: bool) -> None:
     by_cell = write(folder, zipped=zipped)
     data = SmallNORB().load()
-    assert len(data) == 32
+    assert len(data) == SmallNORB().card().n_examples == 32
+    assert data.shape == SmallNORB().card().shape == (1, 64, 64)
     for row in (0, 7, 19, 31):
         cell = tuple(int(digit) for digit in f"{row:05b}")
         left = Image.fromarray(by_cell[cell][0]).resize((64, 64), Image.Resampling.LANCZOS)

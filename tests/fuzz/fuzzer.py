@@ -32,14 +32,16 @@ from pool import make_pool
 
 LIMIT, SERVING = 20.0, 2.0
 """Seconds until a call hangs; until a server is asked to stop."""
+LONG = ("train", "resume", "dimension", "demo", "bench", "study", "reproduce")
+"""What may work for hours: asked to stop, these must do so."""
 MEMORY, FILE = 6 << 30, 300 << 20
 INTERNAL = re.compile(
     r"KeyError|AttributeError|TypeError|NoneType|unhashable|has no attribute|list index|index out of range|Traceback"
     r"|[Pp]anic|not subscriptable|unexpected keyword|positional argument|object is not|unsupported operand"
-    r"|not supported between|JSON compliant|invalid literal for|codec can't|state_dict|mat1 and mat2|size mismatch"
-    r"|^unweave: '?[a-z_]+'?$|Expecting (value|property)|recursion depth|RuntimeError|0x[0-9a-f]{8}|alloc_cpu"
-    r"|expected str, bytes|must be real number, not|takes no arguments|out of range for|unpack|<class |dtype\('"
-    r"|not enough values|math domain|broadcast|\.cpp|Errno",
+    r"|not supported between|JSON compliant|invalid literal for|(?<!unicode error\) 'utf-8' )codec can't|state_dict"
+    r"|mat1 and mat2|size mismatch|^unweave: '?[a-z_]+'?$|(?<!is no JSON: )Expecting (value|property)|recursion depth"
+    r"|RuntimeError|0x[0-9a-f]{8}|alloc_cpu|expected str, bytes|must be real number, not|takes no arguments"
+    r"|out of range for|unpack|<class |dtype\('|not enough values|math domain|broadcast|\.cpp|Errno",
     re.MULTILINE,
 )
 """Words of the machine room. A sentence may quote what was given, so the given words are taken out before."""
@@ -173,13 +175,13 @@ def _no_number(word: str) -> float:
 
 
 def _waited(pid: int, case: Case) -> int | None:
-    begin, asked = time.monotonic(), False
+    begin, asked, limit = time.monotonic(), False, LIMIT
     while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0):
         spent = time.monotonic() - begin
-        if case.serves and spent > SERVING and not asked:
+        if not asked and spent > (SERVING if case.serves else LIMIT if case.argv[0] in LONG else math.inf):
             os.kill(pid, signal.SIGINT)
-            asked = True
-        if spent > LIMIT:
+            asked, limit = True, spent + LIMIT
+        if spent > limit:
             _end_all(pid)
             os.waitpid(pid, 0)
             return None
@@ -214,7 +216,7 @@ class State:
         if found.problem:
             told |= {"problem": found.problem, "kind": case.kind, "argv": case.argv, "changes": case.changes}
             told |= {"again": f"python tests/fuzz/fuzzer.py --seed {self.seed} --only {case.number}"}
-        if found.problem or case.number % 20 == 0:
+        if found.problem or case.number % 20 == 0 or case.kind == "so far":
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a") as file:
                 file.write(json.dumps(told) + "\n")
@@ -256,6 +258,7 @@ def main() -> int:
         "--state", type=Path, default=Path("build/fuzz.jsonl"), help="what was tried (build/fuzz.jsonl)"
     )
     parser.add_argument("--again", action="store_true", help="forget what was tried")
+    parser.add_argument("--failed", action="store_true", help="first try again what failed, and forget what is mended")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="with --only: leave the case's folder there")
     given = parser.parse_args()
     place = Path(tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
@@ -280,6 +283,12 @@ def _all(given: argparse.Namespace, place: Path) -> int:
             shutil.copytree(place / "case", given.keep, symlinks=True, dirs_exist_ok=True)
         return bool(found.problem)
     state = State(given.state, given.seed, given.again)
+    if given.failed:
+        known, state.failures = [int(str(told["case"])) for told in state.failures], []
+        given.state.unlink()
+        state.add(Case(state.next - 1, "so far"), Outcome(0, "", "", 0.0))
+        for number in known:
+            state.add(*try_case(number, given.seed, place / "pool", place / "case"))
     for number in _numbers(given, state):
         state.add(*try_case(number, given.seed, place / "pool", place / "case"))
     told = report(state, state.next)

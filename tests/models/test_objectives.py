@@ -58,6 +58,23 @@ def test_objectives_agree_with_the_reference(losses, key, objective):
 
 
 @pytest.mark.parametrize(
+    ("step", "warmup", "share"), [(7, 0, 1.0), (0, 10, 0.0), (3, 10, 0.3), (10, 10, 1.0), (25, 10, 1.0)]
+)
+@pytest.mark.parametrize("tensor", [False, True])
+def test_the_regulariser_is_added_in_its_share_of_the_warmup(losses, step, warmup, share, tensor):
+    inputs, _, _ = losses
+    code, each = reference_code(inputs), torch.arange(8.0)
+    context = Context(
+        torch.tensor(step) if tensor else step, 100, warmup, {"model": lambda images, noise: (code, each)}
+    )
+    terms, found = BetaVAE(4.0).loss({"images": inputs["images"], "noise": inputs["eps"]}, context)
+    kl = (0.5 * (code.mean**2 + code.variance - code.variance.log() - 1)).sum(1).mean().item()
+    assert terms["reconstruction"].item() == pytest.approx(3.5)
+    assert terms["loss"].item() == pytest.approx(3.5 + share * 4.0 * kl, rel=1e-5)
+    assert found is code
+
+
+@pytest.mark.parametrize(
     ("key", "likelihood"),
     [
         ("beta_vae(beta=4)", Bernoulli()),

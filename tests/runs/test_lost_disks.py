@@ -1,4 +1,4 @@
-"""Commands on a disk that fills up, may only be read, or vanishes: one true sentence, and nothing is lost."""
+"""Commands on a disk that fills up, may only be read, or vanishes: one true sentence, and nothing lost."""
 
 import errno
 import os

@@ -13,6 +13,7 @@ from unweave.data.synthetic import SynthLin
 from unweave.evaluation.encode import encode
 from unweave.metrics.dimension.mle import mle
 from unweave.models.likelihoods import Gaussian
+from unweave.studies.measures import fondue
 from unweave.studies.measures.accuracy_by_type import AccuracyByType
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.measures.classifier import ClassifierSimilarity
@@ -68,6 +69,23 @@ def test_the_intrinsic_reading_takes_the_dimension_of_both_codes(run):
     code = codes(run, 300)
     assert found["first"] == pytest.approx(mle(code.sampled).score)
     assert found["second"] == pytest.approx(mle(code.mean).score)
+
+
+def test_batches_are_whole_and_codes_stay_with_their_images(run, monkeypatch):
+    monkeypatch.setattr(fondue, "BATCH_SIZE", 20)
+    monkeypatch.setattr(fondue, "IB_BATCH", 8)
+    code = codes(run, 50)
+    batches = list(fondue._batches(run, code))
+    # 20, 20 and 10 rows hold two, two and one batches of eight
+    wanted = [slice(begin, begin + 8) for begin in (0, 8, 20, 28, 40)]
+    assert len(batches) == len(wanted)
+    for (found, images, outputs), rows in zip(batches, wanted):
+        assert torch.equal(found, code.sampled[rows])
+        assert torch.equal(images, run.data.examples(code.rows[rows]).cpu())
+        torch.testing.assert_close(outputs, run.decode(code.sampled[rows]))
+    monkeypatch.setattr(fondue, "IB_BATCH", 300)
+    monkeypatch.setattr(fondue, "BATCH_SIZE", 300)
+    assert [len(found) for found, _, _ in fondue._batches(run, code)] == [50]
 
 
 def test_an_unknown_criterion_is_named(run):

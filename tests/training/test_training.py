@@ -19,7 +19,7 @@ from unweave.models.optimisers import AdaGrad, Adam
 from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.training.alone import Alone
 from unweave.training.batches import batches, training_rows
-from unweave.training.checkpoint import Checkpoints
+from unweave.training.checkpoint import Checkpoints, to_bytes
 from unweave.training.experiment import Experiment, Plan, experiment_from, experiment_to
 from unweave.training.history import Recording
 from unweave.training.loop import resume, train
@@ -244,3 +244,18 @@ def test_the_discriminator_never_teaches_the_model(data, tmp_path):
     assert losses[0] != losses[-1]
     taught = Run(train(replace(TINY, objective=FactorVAE(50.0, width=8, depth=2)), tmp_path / "taught", data=data))
     assert not torch.equal(taught.model.encoder.trunk.dense.weight, alone.model.encoder.trunk.dense.weight)
+
+
+def test_a_checkpoint_of_other_settings_is_refused_by_name(data, tmp_path):
+    with pytest.raises(Interrupted):
+        train(TINY, tmp_path / "run", data=data, how=stop_after(3))
+    folder = RunFolder(tmp_path / "run")
+    folder.write_json("config.json", experiment_to(replace(TINY, latents=1).resolve()))
+    with pytest.raises(ValueError, match=r"step-000000003\.safetensors does not fit the run's settings: \S+ is .* not"):
+        resume(tmp_path / "run", data=data)
+    folder.write_json("config.json", experiment_to(TINY.resolve()))
+    (name,) = folder.names("checkpoints/")
+    for content in (b"", b"x", b"\x02" + bytes(7) + b"[]", to_bytes({"x": torch.ones(1)})):
+        folder.write(name, content)
+        with pytest.raises(ValueError, match=r"step-000000003\.safetensors (holds no weights|does not fit)"):
+            resume(tmp_path / "run", data=data)

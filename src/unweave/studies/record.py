@@ -86,8 +86,8 @@ def _record(found: Mapping[str, Any], name: str) -> Record:
     title = found.get("title") or ""
     if found.get("name", name) != name or not isinstance(title, str):
         raise _damaged(name, "name and title should be those of the study")
-    experiments, measures, command = (tuple(value) for value in lists.values())
-    return Record(name, title, experiments, measures, maps["options"], command, maps["protocols"])
+    fields: dict[str, Any] = {key: tuple(value) for key, value in lists.items()} | maps
+    return Record(name, title, **fields)
 
 
 def _damaged(name: str, why: str) -> DamagedRecord:

@@ -56,14 +56,11 @@ class Checkpoints:
         """
         for name in reversed(self.folder.names("checkpoints/")):
             try:
-                tensors, metadata = from_bytes(self.folder.read(name))
+                content = self.folder.read(name)
             except (DamagedFile, FileNotFoundError) as error:
                 print(f"{error}; going on from the one before", file=sys.stderr, flush=True)
                 continue
-            kept = _translated(tensors, metadata)
-            engine.restore(tensors)
-            recording.restore(tensors, kept["columns"])
-            return int(kept["step"])
+            return _restore(engine, recording, content, self.folder.path / name)
         return 0
 
 
@@ -129,6 +126,22 @@ def model_with(architecture: Architecture, tensors: Tensors, place: Path) -> Aut
     model = Autoencoder(architecture, None)
     model.load_state_dict(tensors)
     return model
+
+
+def _restore(engine: Engine, recording: Recording, content: bytes, place: Path) -> int:
+    tensors, metadata = read_tensors(content, place)
+    try:
+        kept = _translated(tensors, metadata)
+        for name, own in engine.tensors().items():
+            if name in tensors and tensors[name].shape != own.shape:
+                given, expected = _size_of(tensors[name]), _size_of(own)
+                raise ValueError(f"{name[:80]} is {given} there, not {expected}")
+        engine.restore(tensors)
+        recording.restore(tensors, kept["columns"])
+        return int(kept["step"])
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        why = str(error) if type(error) is ValueError else "it is none of theirs"
+        raise ValueError(f"{place} does not fit the run's settings: {why}") from error
 
 
 def _size_of(tensor: Tensor | None) -> str:
