@@ -28,11 +28,12 @@ TRAIN += [
     "--quiet",
 ]
 COMMANDS = {
-    "evaluate": ["evaluate", "RUN", "--samples", "60", "--seeds", "0", "--metrics", "mig", "--quiet"],
+    "evaluate": ["evaluate", "RUN", "--samples", "60", "--seeds", "0", "--metrics", "mig", "--quiet", "--no-pictures"],
     "report": ["report", "RUN"],
     "traverse": ["traverse", "RUN", "--steps", "2"],
     "train": [*TRAIN, "--folder", "RUN"],
 }
+DRAWN = ("report", "traverse")
 ERRORS = {
     errno.ENOSPC: "the disk is full",
     errno.EROFS: "the file system may only be read",
@@ -68,11 +69,11 @@ def failing(place: Path, call: str, at: int, error: int) -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["evaluate", "train", *(pytest.param(one, marks=pytest.mark.slow) for one in DRAWN)])
 def test_a_lost_disk_is_one_true_sentence(
     made: Path, tmp_path: Path, name: str, error: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for at in (1, 3):
+    for at in (1, 2):
         run = tmp_path / f"run-{at}"
         if name != "train":
             shutil.copytree(made, run)
@@ -94,6 +95,7 @@ def test_a_lost_disk_is_one_true_sentence(
         assert damaged_files(folder) == {}
 
 
+@pytest.mark.slow
 def test_a_folder_that_vanishes_while_it_is_written(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ from unweave.cli import main
 from unweave.runs.folder import RunFolder
 from unweave.studies.leases import Holder
 from unweave.studies.measures import Polarised
+from unweave.studies.record import DamagedRecord, read_record
 from unweave.studies.repair import CheckedFolders
 from unweave.studies.run import run_study
 from unweave.studies.sealed import sealed, unsealed
@@ -237,3 +238,46 @@ def test_a_studys_page_in_the_explorer_says_what_is_damaged(whole: Path, tmp_pat
         assert {"name": "tiny", "title": "tiny (its record is damaged)"} in client.get("/api/store").json()["studies"]
         answer = client.get("/api/studies/tiny")
         assert (answer.status_code, "is damaged" in answer.json()["detail"]) == (410, True)
+
+
+def test_a_damaged_record_is_one_sentence_and_is_written_anew(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = Path(shutil.copytree(whole, tmp_path / "runs", symlinks=True))
+    study = replace(tiny_study(3), measures=(Polarised(32), Polarised(16)))
+    run_study(replace(study, name="other"), root)
+    record = root / ".unweave" / "studies" / "tiny.json"
+    record.write_text(record.read_text().replace('"title": ""', '"title": "?"'))
+    code, out, error = _asked(capsys, "study", "status", "--store", str(root), "--json")
+    assert (code, [one["name"] for one in json.loads(out)]) == (2, ["other"])
+    assert "the record of the study tiny is damaged" in error
+    assert "\n" not in error
+    run_study(study, root)
+    assert _asked(capsys, "study", "status", "--store", str(root))[0] == 0
+
+
+def test_a_record_of_version_0_1_0_is_accepted_once(whole: Path, tmp_path: Path) -> None:
+    root = Path(shutil.copytree(whole, tmp_path / "runs", symlinks=True))
+    file = root / ".unweave" / "studies" / "tiny.json"
+    plain = unsealed(file.read_bytes())
+    file.write_text(json.dumps({key: plain[key] for key in plain if key not in ("version", "protocols")}, indent=1))
+    before = read_record(root / ".unweave", "tiny")
+    assert "sha256" in json.loads(file.read_text())
+    assert read_record(root / ".unweave", "tiny") == before
+    file.write_text(file.read_text().replace("micro", "macro", 1))
+    with pytest.raises(DamagedRecord):
+        read_record(root / ".unweave", "tiny")
+
+
+def test_a_panic_of_polars_is_an_index_made_again(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = Path(shutil.copytree(whole, tmp_path / "runs", symlinks=True))
+    before = _table(root)
+
+    def panic(*_: object) -> None:
+        raise pl.exceptions.PanicException("range end index out of range")
+
+    monkeypatch.setattr(pl, "read_parquet", panic)
+    assert _table(root) == before
+    monkeypatch.setattr(pl, "read_parquet", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        Store(root).table()

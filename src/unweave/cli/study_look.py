@@ -9,7 +9,7 @@ from typing import Any
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import command, parse, real
 from unweave.files import write_atomically
-from unweave.studies.record import Record, names, read_record
+from unweave.studies.record import DamagedRecord, Record, names, read_record
 from unweave.studies.status import Status, status_of
 from unweave.studies.store import Store
 from unweave.studies.sweep import sweep
@@ -62,15 +62,30 @@ def _span(seconds: float) -> str:
 def _status(store: Store, given: dict[str, Any]) -> None:
     chosen = [given["study"]] if given["study"] else names(store.home) or [""]
     while True:
-        found = [status_of(store, read_record(store.home, name)) for name in chosen]
+        found, damaged = _statuses(store, chosen)
         if given["json"]:
-            print_json([status.to_plain() for status in found] if len(found) > 1 else found[0].to_plain())
+            print_json([status.to_plain() for status in found] if len(chosen) > 1 else found[0].to_plain())
         else:
             for status in found:
                 tell_status(status)
+        if damaged is not None:
+            raise damaged
         if not given["watch"] or not any(status.active for status in found):
             return
         time.sleep(given["every"])
+
+
+def _statuses(store: Store, chosen: Sequence[str]) -> tuple[list[Status], DamagedRecord | None]:
+    """Every study whose record can be read, and what is wrong with one that cannot; raised where none can."""
+    found, damaged = [], None
+    for name in chosen:
+        try:
+            found.append(status_of(store, read_record(store.home, name)))
+        except DamagedRecord as error:
+            damaged = error
+    if damaged is not None and not found:
+        raise damaged
+    return found, damaged
 
 
 def _export(store: Store, given: dict[str, Any]) -> None:
