@@ -199,8 +199,8 @@ class ExamplesAnswer(Answer):
     n_data: int
 
 
-class Codes(BaseModel):
-    """Codes to decode: a list of points of the latent space."""
+class CodesAnswer(BaseModel):
+    """CodesAnswer to decode: a list of points of the latent space."""
 
     model_config = ConfigDict(extra="forbid")
 
