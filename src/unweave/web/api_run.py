@@ -16,7 +16,7 @@ from unweave.web.latents import chosen_rows, diagnosis_answer, examples_answer, 
 from unweave.web.open_runs import NotReady, OpenRun, OpenRuns
 from unweave.web.overview import run_answer
 from unweave.web.schema import (
-    Codes,
+    CodesToDecode,
     CompareAnswer,
     DiagnosisAnswer,
     EncodedAnswer,
@@ -99,7 +99,7 @@ def run_routes(store: ReadOnlyStore, open_runs: OpenRuns, decoding: Decoding) ->
         return _bytes(pixels(images_of(opened, chosen_rows(opened, rows, n, seed))))
 
     @api.post("/runs/{run_id}/decode", response_class=Response, responses=BINARY)
-    async def post_decode(run_id: str, body: Codes) -> Response:
+    async def post_decode(run_id: str, body: CodesToDecode) -> Response:
         """Pictures for codes: bytes [code, height, width, channel]."""
         known = open_runs.peek(run_id)
         opened = await asyncio.to_thread(open_runs.open, run_id) if known is None else known

@@ -199,8 +199,8 @@ class ExamplesAnswer(Answer):
     n_data: int
 
 
-class CodesAnswer(BaseModel):
-    """CodesAnswer to decode: a list of points of the latent space."""
+class CodesToDecode(BaseModel):
+    """A list of points of the latent space."""
 
     model_config = ConfigDict(extra="forbid")
 
