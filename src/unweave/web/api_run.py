@@ -135,7 +135,7 @@ def _pictured(opened: OpenRun) -> OpenRun:
     return opened
 
 
-def _codes(opened: OpenRun, body: Codes) -> torch.Tensor:
+def _codes(opened: OpenRun, body: CodesToDecode) -> torch.Tensor:
     if any(len(code) != opened.latents for code in body.codes):
         raise ValueError(f"every code must have {opened.latents} numbers, one for each latent")
     return torch.tensor(body.codes, dtype=torch.float64).clamp(-FARTHEST, FARTHEST).to(torch.float32)
