@@ -234,6 +234,14 @@ def test_who_runs_a_file_trusts_it_and_goes_on_by_naming_it(trap: Trap, capsys: 
     assert again.returncode == 0, again.stderr
 
 
+def test_a_record_does_not_choose_the_cluster(trap: Trap, capsys: pytest.CaptureFixture[str]) -> None:
+    options = {"recipe": "k-1", "size": "smoke", "executor": "ray", "address": "ray://elsewhere:10001"}
+    write_record(Store(trap.store).home, Record("own", "", (), (), options))
+    for action in ("resume", "retry"):
+        assert main(["study", action, "--store", str(trap.store), "--quiet"]) == 2
+        assert "say --address again" in capsys.readouterr().err
+
+
 def test_objects_from_python_are_fine_and_known_in_this_process(tmp_path: Path) -> None:
     @dataclass(frozen=True)
     class Local(Own):

@@ -90,8 +90,8 @@ def word(default: str, letters: str, *, help: str = "") -> Any:
 
 def check(place: str, value: Bound, allowed: Range | None = None) -> None:
     """Refuse a number that is not finite, or not in its range."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{place} must be a finite number, not {value}")
+    if abs(value) >= 2**1000 or value != value:
+        raise ValueError(f"{place} must be a finite number, not {shown(value)}")
     missed = "" if allowed is None else allowed.missed(value)
     if missed:
         raise ValueError(f"{place} must {missed}, not {shown(value)}")
@@ -261,7 +261,8 @@ def _tuple(kinds: tuple[Any, ...], plain: Any, tables: Tables, place: str) -> tu
 def _number_or_text(kind: Any, plain: Any, place: str) -> Any:
     if kind in WORDS and hasattr(plain, "tolist"):  # a number of NumPy or PyTorch
         plain = plain.tolist()
-    if kind is float and isinstance(plain, int) and not isinstance(plain, bool) and abs(plain) < 2**1000:
+    if kind is float and isinstance(plain, int) and not isinstance(plain, bool):
+        check(place, plain)
         return float(plain)
     fits = isinstance(kind, type) and isinstance(plain, kind)
     if not fits or (kind in (int, float) and isinstance(plain, bool)):

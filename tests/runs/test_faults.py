@@ -184,17 +184,13 @@ def seen_undisturbed(scenario: Scenario, path: Path) -> list[object]:
     return [*(one for one in seen if one != last), last]
 
 
-KEPT_ROW = pytest.mark.xfail(strict=False, reason="a row that could not be read once stays until its run changes")
-
-
 def _places() -> list[Any]:
     """Every change with every error; those that differ little from others are left out of the default suite."""
     return [
         pytest.param(
             name,
             error,
-            marks=([pytest.mark.slow] if error not in ("full", "killed", "vanished") or name == "fleet" else [])
-            + ([KEPT_ROW] if name == "index" and error != "killed" else []),
+            marks=[pytest.mark.slow] if error not in ("full", "killed", "vanished") or name == "fleet" else [],
         )
         for name in SCENARIOS
         for error in ERRORS

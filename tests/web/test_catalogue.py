@@ -1,6 +1,7 @@
 """The table of runs: read once, then only what changed."""
 
 import fcntl
+import hashlib
 import json
 import shutil
 import time
@@ -55,7 +56,8 @@ def test_only_changes_are_sent(store: Path) -> None:
     catalogue.refresh()
     nothing = catalogue.since(first.version)
     assert (nothing.whole, nothing.rows, nothing.gone, nothing.version) == (False, {}, [], first.version)
-    RunFolder(store / "two").write_json("scores.json", {"mean": {"scores": {"mig": {"value": 0.25}}}})
+    alike = {"asked": {"samples": 150, "interventions": "table"}, "mean": {"scores": {"mig": {"value": 0.25}}}}
+    RunFolder(store / "two").write_json("scores.json", alike)
     shutil.rmtree(store / "ae")
     catalogue.refresh()
     news = catalogue.since(first.version)
@@ -121,7 +123,8 @@ def test_bad_folders_are_rows_with_a_reason_and_later_runs_appear(store: Path) -
     for name, line in (LISTED | {"leads out": "measures/../../one/scores.json"}).items():
         (store / name).mkdir()
         (store / name / "config.json").write_text("{}")
-        (store / name / "SHA256SUMS").write_text(f"{'0' * 64}  {line}\n")
+        config = f"{hashlib.sha256(b'{}').hexdigest()}  config.json\n"
+        (store / name / "SHA256SUMS").write_text(f"{config}{'0' * 64}  {line}\n")
     catalogue = Catalogue(ReadOnlyStore(store))
     catalogue.start(to_json)
     try:

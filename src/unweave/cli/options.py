@@ -7,6 +7,7 @@ import argparse
 import dataclasses
 import itertools
 import math
+import re
 import textwrap
 import types
 import typing
@@ -21,7 +22,11 @@ MOST_MODELS = 100_000
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence, like any other."""
+    """A parser whose errors are one sentence, like any other, and for which -1e-3 is a number."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._negative_number_matcher = re.compile(r"-(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|-inf|-nan", re.IGNORECASE)
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(f"{message.removeprefix('argument ').replace(': must', ' must', 1)}; see: {self.prog} --help")

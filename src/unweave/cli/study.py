@@ -107,16 +107,17 @@ def _work(action: str, argv: Sequence[str]) -> int:
         given["size"] = given["size"] or SIZES[0]
     else:
         record = read_record(store.home, given["study"] or "")
+        _check_cluster(given.get("address"), record.options.get("address"))
         given |= {key: given.get(key) if given.get(key) is not None else record.options.get(key) for key in KEPT}
         if "search" in record.options:
             raise ValueError(f"{record.name} is a dimension search; the unweave dimension it was begun with goes on")
         if not given["recipe"]:
             raise ValueError(f"{record.name} was run from Python, so it goes on from there: call run_study again")
+        _check_recipe(given["recipe"], store)
         if action == "retry":
             n = _forget(store, record)
             if not given["json"]:
                 say(f"{n} failed runs are tried again")
-        _check_recipe(given["recipe"], store)
     study = find_study(given["recipe"], given["size"])
     if given["recipe"].endswith(".py"):
         given["recipe"] = str(Path(given["recipe"]).resolve())
@@ -138,6 +139,12 @@ def _tell(store: Store, name: str, as_json: bool) -> int:
 
 def _forget(store: Store, record: Record) -> int:
     return sum(clear(store.folder(run_id)) for run_id in record.experiments if store.folder(run_id).path.is_dir())
+
+
+def _check_cluster(typed: str | None, recorded: object) -> None:
+    """A cluster answers in pickle, so its address is one's own word."""
+    if typed is None and recorded not in (None, "", "auto"):
+        raise Untrusted(f"this study was run on the cluster at {shown(recorded)}; to go on there, say --address again")
 
 
 def _check_recipe(recipe: object, store: Store) -> None:

@@ -77,8 +77,8 @@ def _export(store: Store, given: dict[str, Any]) -> None:
     path = Path(given["file"])
     if path.suffix not in (".parquet", ".csv"):
         raise ValueError(f"the file must end in .parquet or .csv, not {path.name}")
-    ids = read_record(store.home, given["study"]).experiments if given["study"] else None
-    table = store.table(ids)
+    record = read_record(store.home, given["study"]) if given["study"] else None
+    table = store.table(record.experiments, measures=record.measures or None) if record else store.table()
     if path.suffix == ".parquet":
         write_atomically(path, lambda aside: table.write_parquet(aside))
     else:

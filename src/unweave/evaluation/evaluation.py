@@ -1,7 +1,7 @@
 """Evaluate a run: its mean and its sampled codes under every metric, from one encoding per sampling plan."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ class Evaluation:
     n_world: int | None
     """Rows that batches with one factor held fixed were drawn from, where it is not the sample itself."""
     factor_names: tuple[str, ...]
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    """How many samples, and from where interventions: a world may have fewer."""
 
     def to_plain(self) -> dict[str, Any]:
         """As dictionaries, lists and numbers, ready for JSON."""
@@ -37,6 +39,7 @@ class Evaluation:
         return {
             "n_samples": len(code.rows),
             "n_world": self.n_world,
+            "asked": dict(self.asked),
             "factor_names": list(self.factor_names),
             "latents": {
                 "types": types,
@@ -91,7 +94,20 @@ def evaluate(
         told = _named_more(watch, f"{name} codes")
         variance = sample.variance if name == "mean" else None
         scores[name] = measurer.measure(getattr(sample, name), variance, pool, watch=told)
-    return Evaluation(scores, sample, None if world is None else len(world.rows), factor_names(run.data))
+    asked = {"samples": n_samples, "interventions": interventions}
+    return Evaluation(scores, sample, None if world is None else len(world.rows), factor_names(run.data), asked)
+
+
+def protocol_of_scores(plain: Mapping[str, Any]) -> str:
+    """In words, what the numbers of a ``scores.json`` were measured on."""
+    settings: Mapping[str, Any] = next((plain[name]["settings"] for name in ("mean", "sampled") if name in plain), {})
+    words = [f"{plain['n_samples']:,} examples, drawn by seed {settings.get('seed', 0)}"]
+    if split := settings.get("split"):
+        words.append(f"{split[0]:,} to fit on and {split[1]:,} to test on")
+    words.append(f"interventions from all {plain['n_world']:,}" if plain.get("n_world") else "interventions among them")
+    if settings.get("seeds"):
+        words.append(f"intervals from {settings['seeds']} random halves")
+    return ", ".join(words)
 
 
 def _is_larger(run: Run, sample: Encoded) -> bool:

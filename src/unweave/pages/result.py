@@ -37,6 +37,8 @@ class Making:
     """Run and reason."""
     n_missing: int = 0
     """Experiments of the study that have no finished run."""
+    protocols: Sequence[str] = ()
+    """What each measure was taken with: examples and settings."""
 
 
 def result_page(
@@ -119,6 +121,9 @@ def _made(making: Making) -> Html:
     parts = [element("pre", making.command), paragraphs(f"Training cost: {making.cost}.")]
     if making.n_missing:
         parts.append(paragraphs(f"{making.n_missing} models of this study have no finished run and are missing above."))
+    if making.protocols:
+        told = paragraphs("Every number comes from these measures with these settings; examples are drawn by seed 0.")
+        parts.append(joined(told, element("ul", *map(_item, making.protocols))))
     if making.failures:
         parts.append(table(["failed run", "reason"], [list(failure) for failure in making.failures[:MOST_ROWS]]))
     if making.environment:

@@ -13,7 +13,9 @@ from unweave.files import write_text
 from unweave.pages.outcome import Outcome
 from unweave.pages.result import Making, forest_of, result_page
 from unweave.plots.save import to_pdf, to_png
+from unweave.runs.folder import RunFolder
 from unweave.studies.cost import cost_of, words_of
+from unweave.studies.record import protocol_words
 from unweave.studies.results import Results
 from unweave.studies.verdicts import Comparison
 from unweave.training.results import environment
@@ -44,7 +46,8 @@ def write_result_page(
     if forest is not None:
         outcome = replace(outcome, figures={"Published and ours": forest} | dict(outcome.figures))
     if outcome.comparisons:
-        write_text(folder / "results.csv", as_csv([comparison_row(one) for one in outcome.comparisons], COLUMNS))
+        # with its checksum: the explorer sets these numbers beside its own
+        RunFolder(folder).write("results.csv", as_csv([comparison_row(one) for one in outcome.comparisons], COLUMNS))
     if n_asked(results):
         write_text(folder / "runs.csv", as_csv(flat(results.table).to_dicts(), results.table.columns))
     for name, rows in outcome.tables.items():
@@ -68,7 +71,7 @@ def making_of(results: Results, command: str) -> Making:
     failures = [(row["id"], str(row.get("failure") or "")) for row in results.failed.to_dicts()]
     told = {"trained on": trained, "measured and judged on": here} if trained else {"here": here}
     n_missing = max(0, n_asked(results) - table.height - len(failures))
-    return Making(command, words_of(cost_of(table)), told, failures, n_missing)
+    return Making(command, words_of(cost_of(table)), told, failures, n_missing, protocol_words(results.protocols))
 
 
 def n_asked(results: Results) -> int:

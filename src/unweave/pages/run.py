@@ -83,8 +83,12 @@ def run_page(
     environment: Mapping[str, Any] | None = None,
     command: str = "",
     alpha: float = 0.1,
+    protocol: str = "",
 ) -> Page:
-    """The page and its pictures. ``summary`` are a few facts for its head; ``findings`` are sentences."""
+    """The page and its pictures. ``summary`` are a few facts for its head; ``findings`` are sentences.
+
+    ``protocol`` says what the numbers of latents were measured on.
+    """
     kl = checked("latent_table.kl", latent_table.kl, "latent")
     kinds = checked_types(latent_table.types, len(kl))
     order = np.argsort(-kl, kind="stable")
@@ -93,7 +97,7 @@ def run_page(
         _in_short(kinds, kl, curves, findings),
         *_moving(shown, kinds, kl),
         *_rebuilding(shown, drawn),
-        _every_latent(latent_table, shown, drawn, order, alpha),
+        _every_latent(latent_table, shown, drawn, order, alpha, protocol),
         _over_training(drawn, curves),
         *_distributions(codes, drawn),
         *_traversals(shown, drawn),
@@ -196,7 +200,12 @@ def _still(figure: Any, name: str, alt: str, caption: str = "") -> Html:
 
 
 def _every_latent(
-    latent_table: LatentTable, shown: Pictures | None, drawn: Mapping[str, Any], order: np.ndarray, alpha: float
+    latent_table: LatentTable,
+    shown: Pictures | None,
+    drawn: Mapping[str, Any],
+    order: np.ndarray,
+    alpha: float,
+    protocol: str,
 ) -> Section:
     columns = ["latent", "type", "KL (nats)", "mean σ²", "variance of σ²", "variance of μ"]
     numbers = np.stack(
@@ -213,7 +222,8 @@ def _every_latent(
     words = paragraphs(
         "KL is what a latent costs: how far its code strays from the prior, in nats, on average over examples."
         f" A latent is called active when mean and variance of σ² are at most {short(alpha)}, passive when the mean is"
-        f" within {short(alpha)} of 1 and the variance at most {short(alpha)}, and mixed otherwise.",
+        f" within {short(alpha)} of 1 and the variance at most {short(alpha)}, and mixed otherwise."
+        + (f" {protocol}" if protocol else ""),
     )
     charts = element(
         "div",

@@ -50,6 +50,7 @@ def page_of_run(run: Run, description: Description) -> Page:
         },
         environment={name: value for name, value in environment.items() if name != "command"},
         command=shlex.join(environment["command"]),
+        protocol=f"Measured on {description.n_examples:,} examples, drawn by seed 0.",
     )
 
 

@@ -1,5 +1,6 @@
 """The page of any study: every measured number as a table, how the numbers go together, and how they are spread."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ MOST_NUMBERS, MOST_VIOLINS, MOST_SETTINGS = 24, 8, 40
 
 def write_study_page(store: Store, record: Record, output: Path | str | None = None) -> Path:
     """Write the page of a study that a store knows, with its numbers and figures; the page's path is returned."""
-    results = Recorded(Study(record.name, (), title=record.title), store, (), record.experiments)
+    results = Recorded(Study(record.name, (), title=record.title), store, (), record)
     if not results.table.height:
         raise ValueError(f"no run of {record.name} is finished, so there is nothing to report")
     return write_result_page(
@@ -51,12 +52,22 @@ def write_study_page(store: Store, record: Record, output: Path | str | None = N
 class Recorded(Results):
     """The results of a study by the ids of its runs: ten thousand experiments need not be built for their table."""
 
-    recorded: tuple[str, ...] = ()
+    record: Record = Record("")
 
     @property
     def ids(self) -> tuple[str, ...]:
         """As the study's record has them."""
-        return self.recorded
+        return self.record.experiments
+
+    @property
+    def measures(self) -> tuple[str, ...] | None:
+        """As the study's record has them; all there are where a study has none of its own."""
+        return self.record.measures or None
+
+    @property
+    def protocols(self) -> Mapping[str, Any]:
+        """As the study's record has them; records of version 0.1.0 name the files alone."""
+        return {file: self.record.protocols.get(file, {}) for file in self.record.measures}
 
 
 def study_outcome(results: Results) -> Outcome:

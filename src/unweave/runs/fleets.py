@@ -61,4 +61,4 @@ def fleets_in(parent: Path) -> list[RunFolder]:
 
 
 def _is_neighbour(name: object) -> bool:
-    return isinstance(name, str) and bool(name) and not name.startswith(".") and not set(name) & set("/\\\0")
+    return isinstance(name, str) and name.isprintable() and name[:1] not in ("", ".") and not set(name) & set("/\\")

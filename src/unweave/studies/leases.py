@@ -7,8 +7,8 @@ succeeded by ``run~5``, which only one can make. On disk leases lie in ``claims/
 """
 
 import contextlib
-import json
 import os
+import re
 import secrets
 import socket
 import threading
@@ -18,9 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from unweave.runs.names import check_name, read_plain
+from unweave.studies.sealed import sealed, unsealed
 
 BEAT, PATIENCE = 5.0, 60.0
 """Seconds between two beats, and without one until a holder on another machine counts as dead."""
+
+
+LEASE = re.compile(r"[0-9]{1,9}")
+"""The number behind a run's name, which counts its leases."""
 
 
 class Holder:
@@ -90,7 +95,7 @@ class Holder:
     def _beat(self, beat: int) -> None:
         aside = self.file.with_name(f".{self.file.name}")
         try:
-            aside.write_text(json.dumps(_self() | {"beat": beat}))
+            aside.write_text(sealed(_self() | {"beat": beat}))
             os.replace(aside, self.file)
         except OSError:
             aside.unlink(missing_ok=True)  # a full disk is not filled with torn beats
@@ -102,17 +107,20 @@ class Holders:
 
     def __init__(self, home: Path, patience: float = PATIENCE) -> None:
         self.home, self.patience = home, patience
-        self.seen: dict[str, tuple[str, float]] = {}
+        self.seen: dict[str, tuple[bytes, float]] = {}
 
     def alive(self, token: str) -> bool:
         """Whether a holder lives, as far as can be told so far."""
+        if not token or "/" in token:
+            return False  # of a lease that leads elsewhere
         try:
-            text = read_plain(self.home / "holders", _plain(token), most=100_000).decode()
-            holder = json.loads(text)
-            if holder.get("place") == _place():
-                return born(int(holder["pid"])) == holder["born"]
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            text = read_plain(self.home / "holders", _plain(token), most=100_000)
+        except (OSError, ValueError):
             return False
+        holder = _opened(text)
+        # a damaged one may live: it beats again soon, or it does not
+        if holder is not None and holder["place"] == _place():
+            return born(holder["pid"]) == holder["born"]
         before, since = self.seen.setdefault(token, (text, time.monotonic()))
         if before != text:
             self.seen[token] = (text, time.monotonic())
@@ -142,10 +150,20 @@ class Holders:
 
     def _holder(self, token: str) -> dict[str, Any] | None:
         try:
-            found: dict[str, Any] = json.loads(read_plain(self.home / "holders", _plain(token)))
-            return {"host": str(found["host"]), "pid": int(found["pid"])}
-        except (OSError, ValueError, LookupError, TypeError):
+            found = _opened(read_plain(self.home / "holders", _plain(token), most=100_000))
+        except (OSError, ValueError):
             return None
+        return None if found is None else {"host": found["host"], "pid": found["pid"]}
+
+
+def _opened(content: bytes) -> dict[str, Any] | None:
+    """What a holder's file says; None for one that is damaged."""
+    try:
+        found = unsealed(content)
+    except ValueError:
+        return None
+    kinds = {"host": str, "place": str, "pid": int, "born": str | None}
+    return found if all(key in found and isinstance(found[key], kind) for key, kind in kinds.items()) else None
 
 
 def born(pid: int) -> str | None:
@@ -181,7 +199,7 @@ def _leases(folder: Path, run_id: str) -> list[tuple[int, str]]:
     found = []
     for path in _entries(folder):
         name, _, number = path.name.rpartition("~")
-        if name == run_id and (token := _target(path)):
+        if name == run_id and LEASE.fullmatch(number) and (token := _target(path)):
             found.append((int(number), token))
     return found
 

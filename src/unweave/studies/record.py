@@ -1,6 +1,6 @@
 """What a store knows of its studies: which runs belong to one, where it came from, and how far it is."""
 
-import json
+import contextlib
 import os
 import socket
 import sys
@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from unweave.config import unknown
-from unweave.files import parse_json, write_text
+from unweave.files import write_text
 from unweave.runs.names import read_plain
 from unweave.studies.leases import born
+from unweave.studies.measures.measure import protocol_of
+from unweave.studies.sealed import is_sealed, sealed, unsealed
+from unweave.studies.study import Study
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,17 @@ class Record:
     options: Mapping[str, Any] = field(default_factory=dict)
     """How it was called: recipe, size, executor; empty for one run from Python."""
     command: tuple[str, ...] = ()
+    protocols: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of the measures, by the names of their files."""
+
+
+class DamagedRecord(ValueError):
+    """The record of a study that is not what was written; the message says how to have it again."""
 
 
 def write_record(home: Path, record: Record) -> None:
     """Keep what is known of a study."""
-    write_text(_file(home, record.name), json.dumps(asdict(record), indent=1) + "\n")
+    write_text(_file(home, record.name), sealed(asdict(record)))
 
 
 def read_record(home: Path, name: str = "") -> Record:
@@ -46,11 +55,46 @@ def read_record(home: Path, name: str = "") -> Record:
     if name not in known:
         raise unknown("study", name, known)
     file = _file(home, name)
-    plain = parse_json(read_plain(file.parent, file.name), file)
-    lists = {key: _texts(plain, key, file) for key in ("experiments", "measures", "command")}
-    if not isinstance(plain.get("title"), str) or not isinstance(plain.get("options"), dict):
-        raise ValueError(f"{file} is no record of a study: its title must be text, and its options named values")
-    return Record(name, plain["title"], options=plain["options"], **lists)
+    found = open_record(read_plain(file.parent, file.name), name)
+    record = _record(found, name)
+    if not is_sealed(found):
+        with contextlib.suppress(OSError):  # of version 0.1.0: accepted once
+            write_text(file, sealed(found))
+    return record
+
+
+def open_record(content: bytes, name: str) -> dict[str, Any]:
+    """What the file of a study says, checked."""
+    try:
+        found = unsealed(content)
+    except ValueError as error:
+        raise _damaged(name, str(error)) from error
+    _record(found, name)
+    return found
+
+
+def _record(found: Mapping[str, Any], name: str) -> Record:
+    """A record from what its file says; what it does not say is empty."""
+    lists = {key: found.get(key, ()) for key in ("experiments", "measures", "command")}
+    for key, value in lists.items():
+        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+            raise _damaged(name, f"{key} should be a list of words")
+    maps = {key: found.get(key) or {} for key in ("options", "protocols")}
+    for key, value in maps.items():
+        if not isinstance(value, dict):
+            raise _damaged(name, f"{key} should be an object")
+    title = found.get("title") or ""
+    if found.get("name", name) != name or not isinstance(title, str):
+        raise _damaged(name, "name and title should be those of the study")
+    fields: dict[str, Any] = {key: tuple(value) for key, value in lists.items()} | maps
+    return Record(name, title, **fields)
+
+
+def _damaged(name: str, why: str) -> DamagedRecord:
+    return DamagedRecord(
+        f"the record of the study {name[:80]} is damaged: {why}; its runs are not, and the command that began it writes"
+        f" the record anew: unweave study run RECIPE --store DIR"
+    )
 
 
 def names(home: Path) -> list[str]:
@@ -84,29 +128,42 @@ class Progress:
         pid = os.getpid()
         said = {"ended": self.ended, "seconds": self.written - self.begin, "host": socket.gethostname()}
         said |= {"pid": pid, "born": born(pid), "written": datetime.now(UTC).isoformat(timespec="seconds")}
-        write_text(self.file, json.dumps(said))
+        write_text(self.file, sealed(said))
 
 
 def read_progress(home: Path, name: str) -> dict[str, Any]:
-    """The last progress of a study; empty where there is none."""
+    """The last progress of a study; empty where there is none, or it is damaged: the next one is seconds away."""
     try:
-        found: dict[str, Any] = json.loads((home / "studies" / f"{name}.progress.json").read_text())
+        found = unsealed(read_plain(home / "studies", f"{name}.progress.json"))
     except (OSError, ValueError):
         return {}
-    here = found.get("host") == socket.gethostname()
+    kinds = {"ended": int, "seconds": int | float, "host": str, "pid": int, "born": str | None}
+    if not all(key in found and isinstance(found[key], kind) for key, kind in kinds.items()):
+        return {}
+    here = found["host"] == socket.gethostname()
     return found | {"alive": not here or born(found["pid"]) == found["born"]}
 
 
-def record_of(name: str, title: str, ids: Iterable[str], measures: Iterable[str], options: Mapping[str, Any]) -> Record:
+def record_of(study: Study, ids: Iterable[str], options: Mapping[str, Any]) -> Record:
     """The record of a study that is being run by this process."""
-    return Record(name, title, tuple(ids), tuple(measures), dict(options), tuple(sys.argv))
+    protocols = {measure.file: protocol_of(measure) for measure in study.measures}
+    return Record(study.name, study.title, tuple(ids), tuple(protocols), dict(options), tuple(sys.argv), protocols)
 
 
-def _texts(plain: Any, key: str, file: Path) -> tuple[str, ...]:
-    found = plain.get(key) if isinstance(plain, dict) else None
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise ValueError(f"{file} is no record of a study: {key} must be a list of names")
-    return tuple(found)
+def protocol_words(protocols: Mapping[str, Any]) -> list[str]:
+    """One sentence a measure: its name with its settings' hash, and what it was taken with."""
+    return [_protocol(file, found) for file, found in protocols.items()]
+
+
+def _protocol(file: str, settings: Any) -> str:
+    words = [f"{key} {_value(value)}" for key, value in settings.items()] if isinstance(settings, Mapping) else []
+    return f"{file.rpartition('/')[2].removesuffix('.json').replace('-', '@')}: {'; '.join(words) or 'no settings'}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_value, value)) or "none"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)[:200]
 
 
 def _file(home: Path, name: str) -> Path:

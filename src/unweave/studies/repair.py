@@ -2,14 +2,16 @@
 
 import contextlib
 import hashlib
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from unweave.files import digest, write_text
 from unweave.runs.folder import DamagedFile, RunFolder
+from unweave.runs.names import read_plain
 from unweave.runs.sums import SUMS
+from unweave.studies.sealed import is_sealed, sealed, unsealed
 from unweave.training.experiment import Experiment, experiment_to
 from unweave.training.results import environment
 
@@ -51,9 +53,10 @@ class CheckedFolders:
     def __init__(self, home: Path) -> None:
         self.file = home / "checked.json"
         try:
-            self.known: dict[str, str] = json.loads(self.file.read_text())
+            found = unsealed(read_plain(home, self.file.name))
         except (OSError, ValueError):
-            self.known = {}
+            found = {}  # everything is checked again
+        self.known: dict[str, Any] = found.get("folders", {}) if is_sealed(found) else {}
 
     def problems(self, folders: Iterable[RunFolder]) -> dict[str, dict[str, str]]:
         """Damaged folders by id, with what is wrong; whole ones are remembered."""
@@ -68,7 +71,7 @@ class CheckedFolders:
                 self.known[folder.path.name] = signature
         if self.known != before:
             with contextlib.suppress(OSError):  # a store that may only be read
-                write_text(self.file, json.dumps(self.known))
+                write_text(self.file, sealed({"folders": self.known}))
         return found
 
 

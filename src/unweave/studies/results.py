@@ -1,9 +1,11 @@
 """What a study has found so far: a table with one row a finished run, and the runs behind it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from unweave.studies.measures.measure import protocol_of
 from unweave.studies.store import Store
 from unweave.studies.study import Study
 from unweave.training.experiment import Experiment
@@ -27,19 +29,29 @@ class Results:
         """Of all these runs, finished or not."""
         return tuple(experiment.id for experiment in self.experiments)
 
+    @property
+    def measures(self) -> tuple[str, ...] | None:
+        """The files that the study's measures are kept in: its table has these and nothing else that was measured."""
+        return tuple(measure.file for measure in self.study.measures)
+
+    @property
+    def protocols(self) -> Mapping[str, Any]:
+        """What its measures are taken with, by the names of their files."""
+        return {measure.file: protocol_of(measure) for measure in self.study.measures}
+
     @cached_property
     def table(self) -> "pl.DataFrame":
         """One row a finished run in the order of the study: id, config columns (``objective.beta``), measures."""
         import polars as pl
 
-        return self.store.table(self.ids).filter(pl.col("state") == "done")
+        return self.store.table(self.ids, measures=self.measures).filter(pl.col("state") == "done")
 
     @cached_property
     def failed(self) -> "pl.DataFrame":
         """One row a failed run, with its reason in the column ``failure``."""
         import polars as pl
 
-        return self.store.table(self.ids).filter(pl.col("state") == "failed")
+        return self.store.table(self.ids, measures=self.measures).filter(pl.col("state") == "failed")
 
     def run(self, run_id: str) -> Run:
         """A run that can be asked: its model, its codes, its history."""

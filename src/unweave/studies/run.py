@@ -49,8 +49,7 @@ def run_study(
     progress = Progress(store.home, study.name)
     try:
         while True:
-            files = [measure.file for measure in study.measures]
-            write_record(store.home, record_of(study.name, study.title, asked, files, options or {}))
+            write_record(store.home, record_of(study, asked, options or {}))
             repair_all(store, asked)
             _round(study, asked, store, (execute, how, tell, progress))
             results = Results(study, store, tuple(asked.values()))

@@ -48,7 +48,8 @@ def status_of(store: Store, record: Record) -> Status:
     """Count the runs of a study."""
     import polars as pl
 
-    table = _without_damaged_weights(store, store.table(record.experiments))
+    table = store.table(record.experiments, measures=record.measures or None)
+    table = _without_damaged_weights(store, table)
     counts = dict(table["state"].value_counts().rows()) if table.height else {}
     total = len(record.experiments)
     n = {state: int(counts.get(state, 0)) for state in ("done", "running", "failed", "damaged")}
@@ -86,10 +87,11 @@ def _without_damaged_weights(store: Store, table: "pl.DataFrame") -> "pl.DataFra
         for run_id, found in CheckedFolders(store.home).problems(folders).items()
     }
     is_damaged = pl.col("id").is_in(list(problems))
+    failure = pl.col("failure") if "failure" in table.columns else pl.lit(None, pl.String)
     return (
         table.with_columns(
             pl.when(is_damaged).then(pl.lit("damaged")).otherwise(pl.col("state")).alias("state"),
-            pl.when(is_damaged).then(pl.col("id").replace(problems)).otherwise(pl.col("failure")).alias("failure"),
+            pl.when(is_damaged).then(pl.col("id").replace(problems)).otherwise(failure).alias("failure"),
         )
         if problems
         else table

@@ -1,13 +1,15 @@
 """The store: a folder of run folders. The folders are the truth; everything else about them can be rebuilt."""
 
-import json
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unweave.files import write_text
+from unweave.runs.columns import shown_names
 from unweave.runs.folder import RunFolder
-from unweave.studies.index import FILE, refresh
+from unweave.runs.names import read_plain
+from unweave.studies.index import picked, refresh
 from unweave.studies.leases import Holders
 from unweave.training.run import Run
 
@@ -53,10 +55,14 @@ class Store:
         """A run that can be asked."""
         return Run(self.folder(run_id).path)
 
-    def table(self, ids: Iterable[str] | None = None, *, rebuild: bool = False) -> "pl.DataFrame":
+    def table(
+        self, ids: Iterable[str] | None = None, *, measures: Collection[str] | None = None, rebuild: bool = False
+    ) -> "pl.DataFrame":
         """One row a run: ``id``, ``state``, its config, measures and scores, flattened with dots.
 
-        With ``ids``, the rows of those that have begun, in the order given.
+        With ``ids``, the rows of those that have begun, in the order given. With ``measures``, the names of files,
+        those measures and no others: what ``unweave evaluate`` finds is left out too. Two settings of one measure are
+        two columns, ``fondue@1a2b.n`` and ``fondue@9f00.n``.
         """
         import polars as pl
 
@@ -66,12 +72,13 @@ class Store:
         if ids is not None:
             wanted = pl.DataFrame({"id": list(ids)}, schema={"id": pl.String}).unique(maintain_order=True)
             table = wanted.join(table, on="id", how="inner", maintain_order="left")
-            table = table.select(
-                name for name in table.columns if table[name].null_count() < table.height or not table.height
-            )
+        whole = ids is None or not table.height
+        kept = [name for name in table.columns if whole or table[name].null_count() < table.height]
+        shown = shown_names(kept, measures)
         held = list(self.running())
         running = (pl.col("state") == "unfinished") & pl.col("id").is_in(held)
-        return table.with_columns(pl.when(running).then(pl.lit("running")).otherwise("state").alias("state"))
+        state = pl.when(running).then(pl.lit("running")).otherwise("state").alias("state")
+        return picked(table, shown).with_columns(state)
 
     def running(self) -> dict[str, dict[str, Any]]:
         """Runs that someone works on now, with the host and the process."""
@@ -85,13 +92,14 @@ class Store:
             import duckdb
         except ImportError as error:
             raise ImportError("SQL needs DuckDB; run: pip install 'unweave[sql]'") from error
-        refresh(self.root, self.home)
-        if not (self.home / FILE).exists():
-            raise FileNotFoundError(f"{self.root} has no runs, or its index cannot be written, so SQL has no table")
-        with duckdb.connect() as connection:
-            connection.execute("create table held as select unnest(?::varchar[]) as id", [list(self.running())])
-            path = str(self.home / FILE).replace("'", "''")
-            connection.execute(f"create view runs as {_RUNS.format(path)}")
+        table = self.table()
+        if not table.height:
+            raise FileNotFoundError(f"{self.root} has no runs, so SQL has no table")
+        # a copy of what was checked, and not the index, which another process may be writing
+        with tempfile.TemporaryDirectory(prefix="unweave-sql-") as place, duckdb.connect() as connection:
+            table.write_parquet(f"{place}/runs.parquet", compression="uncompressed")
+            path = f"{place}/runs.parquet".replace("'", "''")
+            connection.execute(f"create view runs as select * from read_parquet('{path}')")
             try:
                 found = connection.execute(query)
             except duckdb.Error as error:
@@ -100,19 +108,16 @@ class Store:
             return pl.DataFrame(found.fetchall(), schema=names, orient="row", infer_schema_length=None)
 
 
-_RUNS = """select * exclude (signature) replace (case when state = 'unfinished' and id in (select id from held)
-    then 'running' else state end as state) from read_parquet('{}')"""
-
-
 def _check_version(file: Path) -> None:
     try:
-        found = json.loads(file.read_text())
+        text = read_plain(file.parent, file.name, most=100).decode().strip()
     except FileNotFoundError:
         return
     except ValueError:
-        found = None
-    if not isinstance(found, int):
+        text = ""
+    if not text.isascii() or not text.isdecimal():
         raise ValueError(f"{file} should hold the number of the store's version; delete it if the store is yours")
+    found = int(text)
     if found > VERSION:
         raise ValueError(
             f"{file.parent.parent} was written by a newer unweave (store version {found}; this one reads up to"

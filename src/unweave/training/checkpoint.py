@@ -1,8 +1,10 @@
 """Checkpoints: everything that trains, in one checked file, so that resuming is exact to the last bit."""
 
 import json
+import os
 import sys
 import time
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import safetensors
 import safetensors.torch
 import torch
 
+from unweave.files import digest
 from unweave.models import Architecture, Autoencoder
 from unweave.models.optimisers import Tensors
 from unweave.runs.folder import DamagedFile, RunFolder
@@ -65,6 +68,8 @@ def history_so_far(folder: RunFolder, member: int = 0) -> tuple[int, History]:
     """The step of the newest whole checkpoint, and the history of a member up to there."""
     for name in reversed(folder.names("checkpoints/")):
         try:
+            if not _is_whole(folder, name):
+                continue
             with safetensors.safe_open(str(refuse_links(folder.path, name)), "pt") as file:
                 tensors = {held: file.get_tensor(held) for held in file.keys() if "history" in held}  # noqa: SIM118
                 kept = _translated(tensors, file.metadata())
@@ -74,6 +79,17 @@ def history_so_far(folder: RunFolder, member: int = 0) -> tuple[int, History]:
         recording.restore(tensors, kept["columns"])
         return int(kept["step"]), recording.of(*kept["places"][member])
     return 0, History()
+
+
+def _is_whole(folder: RunFolder, name: str) -> bool:
+    """Whether a checkpoint has its checksum: asked again and again while a run trains, and read once."""
+    found = os.stat(folder.path / name)
+    return _digest(folder.path / name, found.st_mtime_ns, found.st_size, found.st_ino) == folder.sums().get(name)
+
+
+@lru_cache(maxsize=256)
+def _digest(path: Path, *_: int) -> str:
+    return digest(path)
 
 
 def to_bytes(tensors: Tensors, metadata: dict[str, str] | None = None) -> bytes:

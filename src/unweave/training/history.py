@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import torch
 
 from unweave.models.optimisers import Tensors
+from unweave.parquet import read_parquet
 from unweave.runs.folder import RunFolder
 from unweave.shapes import Float, Tensor
 from unweave.training.engine import LATENT_STATISTICS, Rows
@@ -105,9 +106,7 @@ def write_history(folder: RunFolder, history: History) -> None:
 def read_history(folder: RunFolder) -> History:
     """The history of a finished run, from either format."""
     if folder.has("history.parquet"):
-        import polars
-
-        frame = polars.read_parquet(io.BytesIO(folder.read("history.parquet")))
+        frame = read_parquet(folder.read("history.parquet"), str(folder.path / "history.parquet"))
         names, rows = frame.columns, frame.rows()
     else:
         lines = list(csv.reader(io.StringIO(folder.read("history.csv").decode())))

@@ -32,6 +32,7 @@ def store_routes(store: ReadOnlyStore, catalogue: Catalogue) -> APIRouter:
             n_runs=len(catalogue.rows()),
             studies=study_names(store),
             searches=search_names(store),
+            note=store.problem(),
         )
 
     @api.get("/runs", response_model=Table, responses={422: {"model": Problem}})

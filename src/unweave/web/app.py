@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 
 import unweave
 from unweave.runs.folder import DamagedFile
+from unweave.studies.record import DamagedRecord
 from unweave.trusted import Untrusted
 from unweave.web.api_run import run_routes
 from unweave.web.api_store import store_routes
@@ -60,11 +61,13 @@ PROBLEMS: dict[type[Exception], int] = {
     NotHere: 404,
     FileNotFoundError: 410,
     DamagedFile: 410,
+    DamagedRecord: 410,
     NotReady: 409,
     Untrusted: 409,
     ValueError: 422,
     OSError: 410,
     KeyError: 410,
+    RecursionError: 410,
     Exception: 500,
 }
 """What can go wrong and the status it is answered with; a folder that vanished or was damaged is 410, gone."""
@@ -79,8 +82,9 @@ async def _misread(request: Request, error: Exception) -> JSONResponse:
 
 def _sentence(status: int) -> Callable[[Request, Exception], Any]:
     async def answer(request: Request, error: Exception) -> JSONResponse:
-        if status == 410 and not isinstance(error, DamagedFile):
-            words = f"this run's folder has changed or is damaged: {error}"
+        if status == 410 and not isinstance(error, DamagedFile | DamagedRecord):
+            why = error.strerror if isinstance(error, OSError) and error.strerror else error
+            words = f"this run's folder has changed or is damaged: {why}"
         elif status == 500:
             words = f"something went wrong here: {type(error).__name__}. The terminal says more."
         else:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from unweave.runs.columns import shown_names
 from unweave.runs.fleets import homes_in
 from unweave.runs.folder import RunFolder, signature
 from unweave.runs.lock import holders, is_locked
-from unweave.runs.row import row_of
+from unweave.runs.row import raw_row_of
 from unweave.runs.state import state_of
 from unweave.runs.sums import SUMS
 from unweave.studies.leases import Holders
@@ -60,6 +61,8 @@ class Entry:
 
     marks: str
     locked: bool
+    raw: Row
+    """As its files have it; ``row`` has the names that the table of all runs gives to measures."""
     row: Row
     version: int
 
@@ -82,6 +85,7 @@ class Catalogue:
     _thread: threading.Thread | None = None
     _content: tuple[int, bytes] | None = None
     _known: dict[str, Row] = field(default_factory=dict)
+    _names: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._first = self.version
@@ -105,7 +109,7 @@ class Catalogue:
         """Look at the store once."""
         with self._looking:
             names = self.store.names()
-            activity = Activity(holders(), homes_in(self.store.root), frozenset(self._holders.running()))
+            activity = Activity(holders(), homes_in(self.store.root), self._held())
             self.n_found = len(names)
             if not self.complete:
                 self._known = preloaded_rows(self.store)
@@ -151,6 +155,12 @@ class Catalogue:
                     print(f"the table of runs could not be brought up to date: {told}", file=sys.stderr, flush=True)
             self._stopped.wait(max(QUIET, 12.0 * (time.thread_time() - began)))
 
+    def _held(self) -> frozenset[str]:
+        try:
+            return frozenset(self._holders.running())
+        except OSError:  # a store that may not be read, or is just now going
+            return frozenset()
+
     def _look_safely(self, name: str, activity: Activity) -> None:
         try:
             self._look(name, activity)
@@ -169,11 +179,12 @@ class Catalogue:
             or is_locked(path, activity.locks)
             or (home is not None and is_locked(home.path, activity.locks))
         )
-        if known is not None and known.marks == marks and known.locked == locked:
+        same = known is not None and known.marks == marks and known.locked == locked
+        if same and known is not None and known.row["state"] != "damaged":
             return
         row = self._preloaded(name, marks) if known is None and not locked else None
         row = row or read_row(path, activity)
-        if row is not None:
+        if row is not None and not (same and known is not None and known.raw == row):
             self._keep(name, marks, locked, row)
 
     def _preloaded(self, name: str, marks: str) -> Row | None:
@@ -186,8 +197,24 @@ class Catalogue:
     def _keep(self, name: str, marks: str, locked: bool, row: Row) -> None:
         with self._lock:
             self.version += 1
-            self._entries[name] = Entry(marks, locked, row, self.version)
+            self._learn(row)
+            self._entries[name] = Entry(marks, locked, row, self._named(row), self.version)
             self._gone.pop(name, None)
+
+    def _learn(self, row: Row) -> None:
+        """Two settings of one measure carry their settings in their names from when the second is met."""
+        if row.keys() <= self._names.keys():
+            return
+        names = shown_names(sorted({*self._names, *row}))
+        changed = any(names[name] != shown for name, shown in self._names.items())
+        self._names = names
+        if changed:
+            self._first = self.version  # whoever has an earlier table is sent a whole one
+            for entry in self._entries.values():
+                entry.row = self._named(entry.raw)
+
+    def _named(self, row: Row) -> Row:
+        return {self._names[name]: value for name, value in row.items()}
 
     def _forget(self, names: set[str]) -> None:
         with self._lock:
@@ -198,9 +225,9 @@ class Catalogue:
 
 
 def read_row(path: Path, activity: Activity | None = None) -> Row | None:
-    """A run as one flat row, straight from its files; None for a folder that is no run."""
+    """A run as one flat row, straight from its files, measures named as there; None for a folder that is no run."""
     folder = RunFolder(path)
-    row = row_of(folder)
+    row = raw_row_of(folder)
     if row is None:
         return None
     cells = _cells(path, row)
@@ -231,7 +258,7 @@ def _cell(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.5g}") if math.isfinite(value) else None
     if isinstance(value, list):
-        return ", ".join(map(str, value))[:LONGEST_TEXT] if len(value) <= LONGEST_LIST else None
+        return ", ".join(map(str, value))[:LONGEST_TEXT] if 0 < len(value) <= LONGEST_LIST else None
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:
         return str(value)[:LONGEST_TEXT]
     return value[:LONGEST_TEXT] if isinstance(value, str) else value if isinstance(value, bool | int) else None

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from unweave.studies.index import read_index
+from unweave.studies.index import index_rows
 from unweave.web.store import ReadOnlyStore
 
 
 def preloaded_rows(store: ReadOnlyStore) -> dict[str, dict[str, Any]]:
     """Rows of the store's index by run, each with its ``signature``; none without an index. Nothing is written."""
     home = store.own_folder()
-    return {} if home is None else {row["id"]: row for row in read_index(home).iter_rows(named=True)}
+    return {} if home is None else {row["id"]: row for row in index_rows(home)}

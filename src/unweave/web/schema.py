@@ -28,6 +28,8 @@ class StoreAnswer(Answer):
     n_runs: int
     studies: list["StudyName"]
     searches: list[str]
+    note: str = ""
+    """Why nothing can be read, where that is so."""
 
 
 class StudyName(Answer):
@@ -180,6 +182,8 @@ class ScoresAnswer(Answer):
 
     kept: bool
     n_samples: int
+    protocol: str
+    """Examples, split and seed behind the numbers."""
     scores: list[ScoreAnswer]
     matrices: list[MatrixAnswer]
     left_out: dict[str, str]
@@ -255,6 +259,9 @@ class StudyAnswer(Answer):
     title: str
     ids: list[str] | None
     marks: list[Mark]
+    protocols: list[str] = []
+    """What its own measures were taken with, one sentence each."""
+    note: str = ""
 
 
 class Visit(Answer):

@@ -4,11 +4,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from unweave.evaluation.encode import factor_names, known_factors
+from unweave.evaluation.evaluation import protocol_of_scores
 from unweave.evaluation.matrices import matrices
 from unweave.evaluation.measure import measure
 from unweave.evaluation.rows import find_rows
 from unweave.metrics import METRICS
 from unweave.papers import PAPERS
+from unweave.runs.folder import DamagedFile
+from unweave.runs.row import read_object
 from unweave.web.latents import N_EXAMPLES, described
 from unweave.web.numbers import matrix, number
 from unweave.web.open_runs import OpenRun
@@ -32,9 +35,15 @@ WORDS = {
 def scores_answer(opened: OpenRun) -> ScoresAnswer:
     """Scores and matrices of a run."""
     names = list(factor_names(opened.with_data().data))
-    if opened.run.files.has("scores.json"):
-        return _kept(opened.run.files.read_json("scores.json"), _of_codes(opened, names))
-    return _quick(opened, names)
+    files = opened.run.files
+    if not files.has("scores.json"):
+        return _quick(opened, names)
+    found, more = read_object(files, "scores.json", files.sums()), _of_codes(opened, names)
+    try:
+        return _kept(found, more)
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        again = f"unweave evaluate {files.path.name}"
+        raise DamagedFile(f"{files.path / 'scores.json'} holds no scores; write it again with: {again}") from error
 
 
 def _kept(found: Mapping[str, Any], more: list[MatrixAnswer]) -> ScoresAnswer:
@@ -43,6 +52,7 @@ def _kept(found: Mapping[str, Any], more: list[MatrixAnswer]) -> ScoresAnswer:
     return ScoresAnswer(
         kept=True,
         n_samples=int(found["n_samples"]),
+        protocol=protocol_of_scores(found),
         scores=[one for name, part in per.items() for one in _scores(name, part["scores"])],
         matrices=[*more, *(one for name, part in per.items() for one in _matrices(name, part["parts"], names))],
         left_out={metric: str(why) for part in per.values() for metric, why in part.get("left_out", {}).items()},
@@ -60,6 +70,7 @@ def _quick(opened: OpenRun, names: list[str]) -> ScoresAnswer:
     return ScoresAnswer(
         kept=False,
         n_samples=len(code.mean),
+        protocol=f"{len(code.mean):,} examples, drawn by seed 0",
         scores=[one for name, part in found.items() for one in _scores(name, part["scores"])],
         matrices=_of_codes(opened, names),
         left_out={},

@@ -1,19 +1,24 @@
 """Dimension searches, as far as they have come: the models that were tried, in order, and how each was judged."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from unweave.algorithms.fondue import CRITERIA, METHODS, ROUNDING
+from unweave.runs.folder import RunFolder
+from unweave.runs.row import read_object
 from unweave.studies.measures.fondue import TYPES, FondueReading
+from unweave.studies.record import DamagedRecord
 from unweave.web.catalogue import read_row
 from unweave.web.numbers import number
 from unweave.web.schema import SearchAnswer, Visit
-from unweave.web.store import NotHere, ReadOnlyStore, read_inside
+from unweave.web.store import NotHere, ReadOnlyStore
+from unweave.web.studying import planned, read_plan
 
 
 def search_names(store: ReadOnlyStore) -> list[str]:
     """Studies of the store that are dimension searches: their record says what is searched for."""
-    return [name for name in store.own_names("studies") if _searched(_record(store, name))]
+    return [name for name in planned(store) if _searched(_record(store, name))]
 
 
 def search_answer(store: ReadOnlyStore, name: str) -> SearchAnswer:
@@ -23,7 +28,7 @@ def search_answer(store: ReadOnlyStore, name: str) -> SearchAnswer:
     record = _record(store, name)
     searched = _searched(record)
     method, over = str(searched.get("method", "fondue")), str(searched.get("over", "latents"))
-    ended = _object(store.own_file("reports", name, f"{method}.json"))
+    ended = _object(store.report_file(name, f"{method}.json"))
     kind = METHODS[method].criterion if method in METHODS else "trace"
     threshold = number(searched.get("threshold"))
     visits = _visits(store, record, FondueReading(kind, int(searched.get("examples", 0))), over, threshold)
@@ -56,7 +61,7 @@ def _visits(
         value = None if row is None else number(row.get("latents" if over == "latents" else f"objective.{over}"))
         if row is None or value is None:
             continue
-        judged = _object(read_inside(path, measure.file)).get(measure.criterion, {})
+        judged = _measured(path, measure.file).get(measure.criterion, {})
         first, second, steps = number(judged.get("first")), number(judged.get("second")), int(row.get("steps") or 0)
         passes = None
         if first is not None and second is not None and threshold is not None:
@@ -84,13 +89,26 @@ def _searched(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _record(store: ReadOnlyStore, name: str) -> dict[str, Any]:
-    return _object(store.own_file("studies", f"{name}.json"))
+    """The record of a study; one that is damaged is shown among the studies, with the reason."""
+    try:
+        return read_plan(store, name)
+    except DamagedRecord:
+        return {}
+
+
+def _measured(path: Path, file: str) -> dict[str, Any]:
+    """What a measure found of a run, checked; empty where it was not taken, or is damaged, which the row says."""
+    folder = RunFolder(path)
+    try:
+        return read_object(folder, file, folder.sums())
+    except (OSError, KeyError, ValueError, RecursionError):
+        return {}
 
 
 def _object(content: bytes | None) -> dict[str, Any]:
     """A JSON object, empty where there is none or it is damaged."""
     try:
         found = json.loads(content or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

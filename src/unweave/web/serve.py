@@ -6,9 +6,13 @@ import threading
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from unweave.web.guard import LOOPBACK, Door
+
+if TYPE_CHECKING:
+    import uvicorn
 
 EVERYWHERE = ("0.0.0.0", "::")
 
@@ -27,18 +31,28 @@ def serve(
     import torch
     import uvicorn
 
-    from unweave.web.app import create_app
-
     # two threads of one product are slower than two products of one thread each
     torch.set_num_threads(1)
     door = door_for(host, names)
     listening = listen(host, port)
     address = address_of(host, listening.getsockname()[1], path, door.token)
-    config = uvicorn.Config(create_app(store, door), log_level="warning", access_log=False, server_header=False)
+    config = configured(store, door)
     say(f"The explorer of {Path(store).resolve()} is at\n\n    {address}\n\nCtrl-C ends it.")
     if open_browser:
         threading.Timer(0.6, webbrowser.open, (address,)).start()
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def configured(store: Path | str, door: Door, **options: Any) -> "uvicorn.Config":
+    """The explorer of a store as uvicorn serves it: clients that stall are cut off, also at its end."""
+    import uvicorn
+
+    from unweave.web.app import create_app
+    from unweave.web.patience import PatientProtocol
+
+    given: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False, "ws": "none"}
+    given |= {"http": PatientProtocol, "timeout_keep_alive": PatientProtocol.patience.idle, "backlog": 1024}
+    return uvicorn.Config(create_app(store, door), **(given | {"timeout_graceful_shutdown": 3} | options))
 
 
 def door_for(host: str, names: tuple[str, ...] = ()) -> Door:
@@ -63,7 +77,7 @@ def listen(host: str, port: int) -> socket.socket:
             if candidate == port + 19 or not port or error.errno not in (98, 48):
                 raise OSError(f"cannot listen on {host}, port {port}: {error.strerror}. Try another --port.") from error
             continue
-        found.listen(128)
+        found.listen(1024)
         return found
     raise AssertionError
 

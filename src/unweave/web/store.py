@@ -4,6 +4,7 @@ import os
 import stat
 from pathlib import Path
 
+from unweave.runs.folder import RunFolder
 from unweave.runs.names import read_plain
 from unweave.runs.row import LARGEST
 
@@ -23,8 +24,16 @@ class ReadOnlyStore:
         try:
             with os.scandir(self.root) as entries:
                 return sorted(one.name for one in entries if _listed(one))
-        except FileNotFoundError:
+        except OSError:
             return []
+
+    def problem(self) -> str:
+        """Why nothing can be read here, in one sentence; empty where something can."""
+        try:
+            with os.scandir(self.root):
+                return ""
+        except OSError as error:
+            return f"{self.root} cannot be read: {error.strerror or error}; what is there appears as soon as it can be"
 
     def ids(self) -> list[str]:
         """Every run directly in the store."""
@@ -43,12 +52,23 @@ class ReadOnlyStore:
         place = self.own_folder(*names[:-1])
         return None if place is None else read_inside(place, names[-1])
 
+    def report_file(self, name: str, file: str) -> bytes | None:
+        """A file of a study's report, None where there is none; DamagedFile where it is not what was written."""
+        place = self.own_folder("reports", name)
+        if place is None:
+            return None
+        # reports of version 0.1.0 have no list
+        return RunFolder(place).read(file) if RunFolder(place).has(file) else read_inside(place, file)
+
     def own_names(self, *folders: str, suffix: str = ".json") -> list[str]:
         """Names of files in a folder below ``.unweave``, without their suffix."""
         place = self.own_folder(*folders)
         if place is None:
             return []
-        return sorted(path.stem for path in place.iterdir() if path.suffix == suffix and not path.is_symlink())
+        try:
+            return sorted(path.stem for path in place.iterdir() if path.suffix == suffix and not path.is_symlink())
+        except OSError:
+            return []
 
     def own_folder(self, *folders: str) -> Path | None:
         """A folder of the store's own, ``.unweave`` or below; None where there is none, or a link is on the way."""

@@ -2,12 +2,13 @@
 
 import csv
 import io
-import json
+from collections.abc import Mapping
 from typing import Any
 
+from unweave.runs.folder import DamagedFile
+from unweave.studies.record import DamagedRecord, open_record, protocol_words
 from unweave.web.numbers import number
 from unweave.web.schema import Mark, StudyAnswer, StudyName
-from unweave.web.searches import search_names
 from unweave.web.store import NotHere, ReadOnlyStore
 
 WHOLE = "all"
@@ -17,11 +18,14 @@ WHOLE = "all"
 def study_names(store: ReadOnlyStore) -> list[StudyName]:
     """All runs, then every study that was planned in this store."""
     found = [StudyName(name=WHOLE, title="Every run of this store")]
-    searches = set(search_names(store))
-    for name in _planned(store):
-        if name in searches:  # has a view of its own
+    for name in planned(store):
+        try:
+            plan = read_plan(store, name)
+        except DamagedRecord:
+            found.append(StudyName(name=name, title=f"{name} (its record is damaged)"))
             continue
-        found.append(StudyName(name=name, title=str(_plan(store, name).get("title") or name)))
+        if not isinstance(plan.get("options"), Mapping) or not plan["options"].get("search"):  # has a view of its own
+            found.append(StudyName(name=name, title=plan.get("title") or name))
     return found
 
 
@@ -29,38 +33,42 @@ def study_answer(store: ReadOnlyStore, name: str) -> StudyAnswer:
     """A study by its name."""
     if name == WHOLE:
         return StudyAnswer(name=WHOLE, title="Every run of this store", ids=None, marks=[])
-    if name not in _planned(store):
+    if name not in planned(store):
         raise NotHere(f"there is no study {name[:80]!r} in this store; {WHOLE!r} is always there")
-    plan = _plan(store, name)
-    marks = [_mark(one) for one in _claims(store, name, plan)]
-    return StudyAnswer(name=name, title=str(plan.get("title") or name), ids=_ids(plan), marks=marks)
+    plan, note = read_plan(store, name), ""
+    try:
+        marks = [_mark(one) for one in _claims(store, name, plan)]
+    except DamagedFile as error:
+        marks, note = [], f"{error}. Write the report again with: unweave study report {name}"
+    return StudyAnswer(
+        name=name,
+        title=plan.get("title") or name,
+        ids=plan.get("experiments"),
+        marks=marks,
+        protocols=protocol_words(plan.get("protocols") or {}),
+        note=note,
+    )
 
 
-def _planned(store: ReadOnlyStore) -> list[str]:
+def planned(store: ReadOnlyStore) -> list[str]:
+    """The names of all studies, searches among them."""
     return [name for name in store.own_names("studies") if not name.endswith(".progress")]
 
 
-def _plan(store: ReadOnlyStore, name: str) -> dict[str, Any]:
-    try:
-        found = json.loads(store.own_file("studies", f"{name}.json") or b"{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _ids(plan: dict[str, Any]) -> list[str] | None:
-    for key in ("ids", "runs", "experiments"):
-        if isinstance(found := plan.get(key), list):
-            return [one if isinstance(one, str) else str(one.get("id", "")) for one in found]
-    return None
+def read_plan(store: ReadOnlyStore, name: str) -> dict[str, Any]:
+    """The record of a study as ``unweave study`` reads it, checked; DamagedRecord where it is not what was written."""
+    return open_record(store.own_file("studies", f"{name}.json") or b"", name)
 
 
 def _claims(store: ReadOnlyStore, name: str, plan: dict[str, Any]) -> list[dict[str, Any]]:
     """What was published: as the plan says it, or as the study's report has compared it."""
     if isinstance(found := plan.get("comparisons"), list):
         return [one for one in found if isinstance(one, dict)]
-    content = store.own_file("reports", name, "results.csv")
-    return [] if content is None else list(csv.DictReader(io.StringIO(content.decode(errors="replace"))))
+    content = store.report_file(name, "results.csv")
+    try:
+        return [] if content is None else list(csv.DictReader(io.StringIO(content.decode(errors="replace"))))
+    except csv.Error as error:
+        raise DamagedFile(f"results.csv of {name} is no table: {error}") from error
 
 
 def _mark(one: dict[str, Any]) -> Mark:

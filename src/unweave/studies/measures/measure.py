@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from unweave.config import fingerprint
+from unweave.config import fingerprint, to_plain
 from unweave.training.run import Run
 
 
@@ -27,3 +27,9 @@ class Measure(ABC):
     def file(self) -> str:
         """Where it is kept in a run's folder; another setting of the same measure is another file."""
         return f"measures/{self.name}-{fingerprint(self, 8)}.json"
+
+
+def protocol_of(measure: Measure) -> dict[str, Any]:
+    """The settings of a measure in plain values: what its numbers were measured with."""
+    plain = to_plain(measure)
+    return {name: value for name, value in plain.items() if name != "name"} if isinstance(plain, dict) else {}

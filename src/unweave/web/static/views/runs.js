@@ -195,6 +195,7 @@ class Table {
   #empty(n) {
     this.scroll.hidden = n === 0;
     const none = runs.ids.length === 0 && runs.complete;
+    if (none) get("/api/store").then(({ note }) => { if (note && runs.ids.length === 0) show(this.empty, h("h2", {}, "No runs here"), h("p", {}, note)); });
     show(this.empty, n ? null : none
       ? [h("h2", {}, "No runs yet"), h("p", {}, "Train one, and it appears here by itself:"), h("pre", {}, "unweave demo")]
       : h("p", {}, runs.complete ? "No run fits this filter." : "Reading …"));

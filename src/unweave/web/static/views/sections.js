@@ -77,8 +77,8 @@ export async function scores(place, run) {
   place.append(wait);
   const found = await get(address(run.id, "/scores"));
   const words = found.kept
-    ? `Measured by unweave evaluate on ${number(found.n_samples)} examples, with 95 % intervals.`
-    : `A quick look at ${number(found.n_samples)} examples. For every metric with intervals: unweave evaluate runs/${run.id}`;
+    ? `Measured by unweave evaluate, with 95 % intervals: ${found.protocol}.`
+    : `A quick look: ${found.protocol}. For every metric with intervals: unweave evaluate runs/${run.id}`;
   const names = [...new Set(found.scores.map((one) => one.metric))];
   const of = (metric, which) => found.scores.find((one) => one.metric === metric && one.representation === which);
   const cell = (one) => h("td", { class: "right", title: one?.paper ?? "" }, one ? number(one.value) : "–", one && one.low !== null ? h("span", { class: "quiet" }, ` ${number(one.low, 2)}…${number(one.high, 2)}`) : null);

@@ -96,9 +96,11 @@ class Study {
   }
 
   #marks() {
-    if (!this.study.marks.length) return null;
+    const told = [this.study.note, ...this.study.protocols].filter(Boolean);
+    const protocols = told.length ? h("section", { id: "protocols" }, h("h2", {}, "How it was measured"), h("ul", {}, told.map((words) => h("li", {}, words)))) : null;
+    if (!this.study.marks.length) return protocols;
     const rows = this.study.marks.map((one) => h("tr", {}, h("td", {}, one.what), h("td", {}, one.value === null ? one.published : number(one.value)), h("td", {}, number(one.ours)), h("td", {}, one.verdict)));
-    return h("section", { id: "published" }, h("h2", {}, "Published beside ours"), h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, ["claim", "published", "ours", "verdict"].map((words) => h("th", {}, words)))), h("tbody", {}, rows))));
+    return h("section", { id: "published" }, h("h2", {}, "Published beside ours"), h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, ["claim", "published", "ours", "verdict"].map((words) => h("th", {}, words)))), h("tbody", {}, rows))), protocols);
   }
 }
 

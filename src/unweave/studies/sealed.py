@@ -1,0 +1,39 @@
+"""Small JSON files of a store that notice what happens to them: each holds the checksum of everything else in it."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+CHECKSUM, VERSION_KEY, VERSION = "sha256", "version", 1
+
+
+def sealed(value: Mapping[str, Any]) -> str:
+    """An object as JSON text, with its version and its checksum."""
+    plain = json.loads(json.dumps(value)) | {VERSION_KEY: VERSION}
+    return json.dumps(plain | {CHECKSUM: _checksum(plain)}, indent=1) + "\n"
+
+
+def unsealed(content: bytes) -> dict[str, Any]:
+    """The object; ValueError where it is not what was written. Files of version 0.1.0 have no checksum."""
+    try:
+        found = json.loads(content)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if not isinstance(found, dict):
+        raise ValueError("it holds no JSON object")
+    known = found.pop(CHECKSUM, None)
+    if is_sealed(found) and known != _checksum(found):
+        raise ValueError("its content is not what was written")
+    if known is not None and not is_sealed(found):
+        raise ValueError("its version is missing")
+    return found
+
+
+def is_sealed(found: Mapping[str, Any]) -> bool:
+    """Whether an object that was read had a checksum."""
+    return VERSION_KEY in found
+
+
+def _checksum(plain: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
