@@ -13,6 +13,7 @@ import ast
 import contextlib
 import copy
 import importlib
+import itertools
 import json
 import os
 import random
@@ -172,8 +173,8 @@ def tests_for(file: str) -> list[str]:
 
     def rank(test: str) -> tuple[bool, int, int, int]:
         named = stem in Path(test).stem or Path(test).stem.removeprefix("test_") in stem
-        shared = os.path.commonprefix([module.split(".")[1:], list(Path(test).parts[1:])])
-        return not named, -len(shared), near[test], len(test)
+        shared = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(module.split(".")[1:], Path(test).parts[1:]))
+        return not named, -len(list(shared)), near[test], len(test)
 
     known = [test for test in sorted(near, key=rank) if not re.search(SLOW, test)]
     first, others = known[:NEAREST], sorted(known[NEAREST:], key=lambda test: (near[test], len(test)))
