@@ -152,3 +152,12 @@ def test_arrays_are_held_to_the_same(tmp_path: Path) -> None:
         for paths in ([tmp_path / "t.npz"], [tmp_path / "codes.npy", tmp_path / "factors.npy"]):
             with pytest.raises(ValueError, match=words):
                 read_tables(paths)
+
+
+def test_a_number_that_is_none_is_named_by_column_row_and_model(tmp_path: Path) -> None:
+    codes = np.zeros((2, 3, 4))
+    codes[1, 2, 3] = np.nan
+    for given, where in ((codes, "column 3 .* row 3 of model 1;"), (codes[1], "column 3 .* row 3;")):
+        np.savez(tmp_path / "t.npz", codes=given)
+        with pytest.raises(ValueError, match=where):
+            read_tables([tmp_path / "t.npz"])

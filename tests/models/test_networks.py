@@ -121,3 +121,21 @@ def test_initial_weights_depend_on_the_seed_alone_and_not_on_the_latent_size():
     one, two, other = (Autoencoder(Architecture((1, 64, 64), n), "glorot", s) for n, s in ((10, 1), (5, 1), (10, 2)))
     assert torch.equal(one.encoder.trunk.convolutions[1].weight, two.encoder.trunk.convolutions[1].weight)
     assert not torch.equal(one.encoder.trunk.dense.weight, other.encoder.trunk.dense.weight)
+
+
+def test_the_spread_of_a_kernel_counts_its_pixels_on_both_sides():
+    weight = Autoencoder(Architecture((1, 64, 64), 10, Conv()), "glorot", 5).encoder.trunk.convolutions[3].weight
+    limit = math.sqrt(6 / (16 * (weight.shape[0] + weight.shape[1])))
+    assert weight.abs().max() <= limit
+    assert weight.std().item() == pytest.approx(limit / math.sqrt(3), rel=0.02)
+
+
+def test_a_trunk_is_as_wide_as_its_last_layer():
+    assert MLP((9, 7, 5), (4,)).trunk((1, 3, 3))[1] == 5
+    assert MLP((), (4,)).trunk((1, 3, 3))[1] == 9
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 64), (1, 64, 4)])
+def test_the_shorter_side_decides_how_many_convolutions_fit(shape):
+    with pytest.raises(ValueError, match="too small for 4 convolutions"):
+        Autoencoder(Architecture(shape, 2, Conv()))

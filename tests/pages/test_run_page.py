@@ -6,14 +6,17 @@ import io
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import unweave as uw
 from unweave.pages.html import Html, chart, element, facts, picture, table, text
 from unweave.pages.page import Page, Section, page
 from unweave.pages.run import CodeSamples, LatentTable, Pictures, TrainingCurves, run_page
+from unweave.pages.run_folder import write_run_page
 from unweave.pages.sliders import latent_sliders, pixel_change
 from unweave.plots.latents import kl_bars
 from unweave.plots.save import to_png
@@ -250,3 +253,12 @@ def test_pieces_escape() -> None:
 
 def test_a_plain_body_is_escaped() -> None:
     assert "<p>&lt;b&gt;plain&lt;/b&gt;</p>" in page("title", [Section("heading", "<b>plain</b>")])
+
+
+@pytest.mark.parametrize("odd", [[], {}, {"command": "unweave"}, {"command": [1]}])
+def test_an_odd_environment_is_named(tmp_path: Path, odd: object) -> None:
+    small = {"network": uw.MLP((4,), (4,)), "latents": 2, "steps": 1, "plan": uw.Plan("cpu", 1)}
+    run = uw.train("micro", tmp_path / "run", quiet=True, **small)
+    run.files.write_json("environment.json", odd)
+    with pytest.raises(ValueError, match=r"environment\.json should hold an object"):
+        write_run_page(run)

@@ -12,6 +12,7 @@ from unweave.data.micro import Micro
 from unweave.data.synthetic import SynthLin
 from unweave.evaluation.encode import encode
 from unweave.metrics.dimension.mle import mle
+from unweave.metrics.downstream.learning import downstream
 from unweave.models.likelihoods import Gaussian
 from unweave.studies.measures import fondue
 from unweave.studies.measures.accuracy_by_type import AccuracyByType
@@ -102,6 +103,12 @@ def test_an_elbow_point_is_the_loss_and_other_sizes_are_passed_over(run):
     assert ElbowPoint(200, sizes=(3, 5))(run) == {}
     assert ElbowPoint(200, steps=9)(run) == {}
     assert ElbowPoint(200, sizes=(4,), steps=150)(run) == found
+
+
+def test_an_elbow_point_learns_classes_from_two_thirds(image_run):
+    found, code = ElbowPoint(90)(image_run), codes(image_run, 90)
+    wanted = downstream(code.mean, code.factors.long(), predictor="trees", sizes=(60,), seed=0).score
+    assert found["downstream accuracy"] == pytest.approx(wanted, abs=1e-12)
 
 
 def test_dependence_by_type_against_numpy(run):

@@ -88,3 +88,12 @@ def test_what_the_closed_form_cannot_do_is_refused():
         ivae_prior(torch.ones(5, 2, dtype=torch.float64), COVARIANCE, NOISE)
     with pytest.raises(ValueError, match="must be positive"):
         ivae_posterior(WEIGHT, NOISE, torch.zeros(3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+def test_columns_are_orthogonal_or_not_whatever_their_length(scale):
+    ivae_prior(WEIGHT * scale, COVARIANCE, NOISE)
+    leaning = WEIGHT.clone()
+    leaning[:, 1] += 0.01 * WEIGHT[:, 0]
+    with pytest.raises(ValueError, match="must be orthogonal"):
+        ivae_prior(leaning * scale, COVARIANCE, NOISE)

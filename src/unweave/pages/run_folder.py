@@ -2,6 +2,7 @@
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,8 +28,7 @@ def write_run_page(run: Run, description: Description | None = None) -> Path:
 
 def page_of_run(run: Run, description: Description) -> Page:
     """The page of a run and its pictures, not yet written."""
-    environment = run.files.read_json("environment.json")
-    experiment = run.experiment
+    environment, experiment = _environment(run), run.experiment
     return run_page(
         title=f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}",
         experiment=experiment_to(experiment),
@@ -52,6 +52,14 @@ def page_of_run(run: Run, description: Description) -> Page:
         command=shlex.join(environment["command"]),
         protocol=f"Measured on {description.n_examples:,} examples, drawn by seed 0.",
     )
+
+
+def _environment(run: Run) -> dict[str, Any]:
+    found = run.files.read_json("environment.json")
+    words = found.get("command") if isinstance(found, dict) else None
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise ValueError(f"{run.path / 'environment.json'} should hold an object with the words of a command")
+    return dict(found)
 
 
 def _curves(run: Run) -> TrainingCurves:

@@ -23,6 +23,11 @@ CORRELATED = np.array([[1.0, 0.9], [0.9, 1.0]])
 UNEVEN = np.array([[4.0, 1.0, 0.5], [1.0, 2.0, -0.3], [0.5, -0.3, 0.25]])
 
 
+def test_no_dependence_is_a_plain_zero() -> None:
+    found = total_correlation(np.arange(6.0)[:, None])
+    assert str(found.score) == str(found.pseudo) == "0.0"
+
+
 def test_total_correlation_by_closed_form() -> None:
     assert total_correlation(with_covariance(np.eye(10))).score == pytest.approx(0.0, abs=1e-13)
     assert total_correlation(with_covariance(CORRELATED)).score == pytest.approx(-0.5 * math.log(1 - 0.81))
