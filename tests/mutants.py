@@ -13,6 +13,7 @@ import ast
 import contextlib
 import copy
 import importlib
+import itertools
 import json
 import os
 import random
@@ -33,7 +34,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("models", "metrics", "training", "studies", "data", "evaluation")
-LIMIT, PATIENCE, NEAREST, MOST_FILES = 60, 240.0, 4, 9
+SLOW = r"fuzz|kills|browser|test_ray|slurm|gpu|faults|end_to_end|recipes/|pages/|figures|memory|web/"
+"""Test files that take long, and look at whole commands rather than at one expression."""
+LIMIT, PATIENCE, NEAREST, MOST_FILES = 60, 180.0, 3, 7
 """Seconds of the processor; seconds on a busy machine; test files that are asked first, and in all."""
 LIBRARIES = (
     "torch",
@@ -161,25 +164,19 @@ def drawn(seed: int, n: int) -> list[Change]:
 def tests_for(file: str) -> list[str]:
     """Test files that should mind a change of a module, the nearest first."""
     module = file.removeprefix("src/").removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-    part, stem = module.split(".")[1], module.rpartition(".")[2]
+    stem = module.rpartition(".")[2]
     near = {
         test: reached
         for test, found in _imports_of_tests().items()
         if (reached := _distance(found, module)) is not None
     }
-    mirrored = f"tests/{part}/"
 
-    def rank(test: str) -> tuple[bool, bool, bool, int, int]:
+    def rank(test: str) -> tuple[bool, int, int, int]:
         named = stem in Path(test).stem or Path(test).stem.removeprefix("test_") in stem
-        return (
-            not named,
-            not test.startswith((mirrored, "tests/contracts/", "tests/theory/")),
-            near[test] > 1,
-            near[test],
-            len(test),
-        )
+        shared = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(module.split(".")[1:], Path(test).parts[1:]))
+        return not named, -len(list(shared)), near[test], len(test)
 
-    known = [test for test in sorted(near, key=rank) if not re.search(r"fuzz|kills|browser|ray|slurm|gpu|faults", test)]
+    known = [test for test in sorted(near, key=rank) if not re.search(SLOW, test)]
     first, others = known[:NEAREST], sorted(known[NEAREST:], key=lambda test: (near[test], len(test)))
     return first + others[: MOST_FILES - len(first)]
 

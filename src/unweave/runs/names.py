@@ -33,7 +33,12 @@ def refuse_links(folder: Path, name: str) -> Path:
 
 def read_plain(folder: Path, name: str, *, follow_links: bool = False, most: int | None = None) -> bytes:
     """The content of a regular file inside a folder; OSError where there is none, ValueError where a link is met."""
-    handle = _open(folder, check_name(name), follow_links)
+    try:
+        handle = _open(folder, check_name(name), follow_links)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket, or a pipe that nobody reads
+            raise ValueError(f"{folder / name} is no regular file") from error
+        raise
     with os.fdopen(handle, "rb", buffering=0) as file:
         known = os.fstat(handle)
         if not stat.S_ISREG(known.st_mode):

@@ -5,8 +5,10 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from unweave.files import parse_json
 from unweave.runs.columns import FAILURE_KEY, raw_name, shown_names
 from unweave.runs.failures import FAILURE, OF_MEASURES, reason_of
 from unweave.runs.folder import LEFT_WEIGHTS, WEIGHTS, DamagedFile, RunFolder
@@ -59,13 +61,19 @@ def read_object(folder: RunFolder, name: str, sums: Mapping[str, str]) -> dict[s
     content = read_plain(folder.path, name, most=LARGEST)
     if hashlib.sha256(content).hexdigest() != sums[name]:
         content = folder.read(name)  # replaced since the list was read, or damaged
-    text = content.decode()
-    found = json.loads(text)
-    if not isinstance(found, dict):
+    found = parse_json(content, folder.path / name)
+    if not isinstance(found, dict) or b"\0" in content:  # as UTF-16 has them
         raise ValueError(f"{folder.path / name} holds no JSON object")
-    if "\\ud" in text.lower():
-        json.dumps(found, ensure_ascii=False).encode()  # half a character is no text
+    if b"\\ud" in content.lower():
+        _refuse_half_characters(found, folder.path / name)
     return found
+
+
+def _refuse_half_characters(value: Any, place: Path) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{place} holds half a character, which is no text") from error
 
 
 def flatten(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -18,8 +18,12 @@ def unsealed(content: bytes) -> dict[str, Any]:
     """The object; ValueError where it is not what was written. Files of version 0.1.0 have no checksum."""
     try:
         found = json.loads(content)
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is no JSON from line {error.lineno} on") from error
+    except UnicodeDecodeError as error:
+        raise ValueError("it is not text") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError("it holds a number too long, or lists too deep") from error
     if not isinstance(found, dict):
         raise ValueError("it holds no JSON object")
     known = found.pop(CHECKSUM, None)

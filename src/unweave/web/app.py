@@ -83,7 +83,8 @@ async def _misread(request: Request, error: Exception) -> JSONResponse:
 def _sentence(status: int) -> Callable[[Request, Exception], Any]:
     async def answer(request: Request, error: Exception) -> JSONResponse:
         if status == 410 and not isinstance(error, DamagedFile | DamagedRecord):
-            words = f"this run's folder has changed or is damaged: {error}"
+            why = error.strerror if isinstance(error, OSError) and error.strerror else error
+            words = f"this run's folder has changed or is damaged: {why}"
         elif status == 500:
             words = f"something went wrong here: {type(error).__name__}. The terminal says more."
         else:

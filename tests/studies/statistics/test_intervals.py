@@ -9,6 +9,7 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 from unweave.studies.statistics.intervals import (
     bootstrap_interval,
     correlation_interval,
+    jackknife_interval,
     mean_interval,
     welch_interval,
     wilson_interval,
@@ -59,6 +60,13 @@ def test_bootstrap_interval_holds_the_truth_as_often_as_it_says() -> None:
         )
         held += low <= 5 <= high
     assert 0.88 < held / 200 < 0.99
+
+
+@pytest.mark.parametrize("n", [2, 3, 12])
+def test_the_jackknife_of_a_mean_is_the_interval_of_the_mean(n: int) -> None:
+    values = np.random.default_rng(n).normal(size=n)
+    without = np.array([np.delete(values, left_out).mean() for left_out in range(n)])
+    assert jackknife_interval(float(values.mean()), without) == pytest.approx(mean_interval(values), rel=1e-9)
 
 
 def test_too_few_values_are_refused_in_one_sentence() -> None:
