@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import KFold
 
-from unweave.metrics.downstream.learning import downstream
+from unweave.metrics.downstream.learning import _efficiency, downstream
 from unweave.metrics.supervised.logistic import quietly_fitted
 
 
@@ -77,3 +77,10 @@ def test_bad_arguments_say_so() -> None:
         downstream(codes, np.arange(12) % 2)
     with pytest.raises(ValueError, match="predictor must be"):
         downstream(codes, np.arange(12) % 2, predictor="forest")
+
+
+def test_efficiency_is_a_ratio_where_there_is_one() -> None:
+    assert _efficiency((10, 100, 10_000), np.array([0.1, 0.4, 0.8])) == pytest.approx(0.5)
+    assert _efficiency((100, 10_000), np.array([0.5, 1.0])) == pytest.approx(0.5)
+    assert _efficiency((100, 10_000), np.array([0.0, 0.0])) is None
+    assert _efficiency((100, 1000), np.array([0.5, 1.0])) is None
