@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from unweave.studies.executors.on_slurm import _options
 from unweave.studies.leases import Holders
 from unweave.studies.pack import pack_from
 from unweave.studies.record import Record, names, read_progress, read_record, write_record
+from unweave.studies.sealed import sealed
 from unweave.studies.store import Store
 from unweave.studies.sweep import sweep
 from unweave.training.checkpoint import history_so_far, to_bytes
@@ -67,25 +69,24 @@ def test_records_of_studies(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="the name of a study becomes a file's"):
         write_record(store.home, Record(name))
     write_record(store.home, Record("own", experiments=(name,)))
-    file = store.home / "studies" / "own.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"name": name}))
-    record = read_record(store.home)
-    assert record.name == "own"  # as its file is called, whatever it says of itself
     with pytest.raises(ValueError, match=r"a run is named by its id|nothing to report"):
-        write_study_page(store, record)
+        write_study_page(store, read_record(store.home))
+    (store.home / "studies" / "own.json").write_text(sealed(asdict(Record(name))))
+    with pytest.raises(ValueError, match="name and title should be those of the study"):
+        read_record(store.home)
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
 
 
 @pytest.mark.parametrize(
     "content",
-    ["[]", "{}", "3", '{"experiments": [1], "measures": [], "command": []}', "{", "\x00", '{"experiments": 3}'],
+    ["[]", "3", '{"experiments": [1], "measures": [], "command": []}', "{", "\x00", '{"experiments": 3}'],
 )
 def test_malformed_records(content: str, tmp_path: Path) -> None:
     store = Store(tmp_path).prepare()
     (store.home / "studies").mkdir()
     (store.home / "studies" / "own.json").write_text(content)
     assert names(store.home) == ["own"]
-    with pytest.raises(ValueError, match=r"own\.json"):
+    with pytest.raises(ValueError, match="the record of the study own is damaged"):
         read_record(store.home)
     assert read_progress(store.home, "own") == {}
 
