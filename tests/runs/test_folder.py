@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -206,7 +207,7 @@ def test_writing_does_not_wait_for_the_long_lock_and_may_be_nested(tmp_path: Pat
         with pytest.raises(BlockingIOError, match=rf"another process \({os.getpid()}\)"), RunFolder(tmp_path).locked():
             pytest.fail("held twice")
         command = "import sys; from unweave.runs.folder import RunFolder; RunFolder(sys.argv[1]).write('b.json', b'2')"
-        subprocess.run(["python", "-c", command, str(tmp_path)], check=True)
+        subprocess.run([sys.executable, "-c", command, str(tmp_path)], check=True)
     assert folder.names() == ["a.json", "b.json"]
 
 
