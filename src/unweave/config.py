@@ -83,10 +83,10 @@ def number(
     return dataclasses.field(default=default, metadata={"help": help} | allowed)
 
 
-def later(default: Any, *, help: str = "", kw_only: bool = False, **bounds: Bound) -> Any:
+def later(default: Any, *, help: str = "", **bounds: Bound) -> Any:
     """A field that runs were written without: it stays out of JSON, and so of ids, while it has its default."""
     about = {"help": help, "later": True} | ({"range": Range(**bounds)} if bounds else {})
-    return dataclasses.field(default=default, metadata=about, kw_only=kw_only)
+    return dataclasses.field(default=default, metadata=about)
 
 
 def word(default: str, letters: str, *, help: str = "") -> Any:
