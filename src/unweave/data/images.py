@@ -69,7 +69,8 @@ class Images(World):
         shape = (1 if self.colour == "grey" else 3, known, known)
         get = "give the path of a folder of images, or of an npz, npy, HDF5 or idx file, as path"
         note = "sizes are known once the images have been read"
-        return Card("Your own images", shape, None, None, here, get, note)
+        labels, pairs = ("yours: labels.csv, sub-folders, an array",), "yours: sequences of frames, or a file of pairs"
+        return Card("Your own images", shape, None, None, here, get, note, labels, pairs, "yours: of sequences")
 
     def resolve(self) -> World:
         if self.digest and self.colour != "auto":

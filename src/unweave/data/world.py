@@ -133,7 +133,10 @@ def _bits_table(device: torch.device) -> Float[Tensor, "byte bit"]:
 
 @dataclass(frozen=True)
 class Card:
-    """What `unweave worlds` shows: nothing here needs the data itself."""
+    """What `unweave worlds` shows: nothing here needs the data itself.
+
+    ``labels`` are those of a world without factors; ``pairs`` and ``segments`` say in words what the data has of them.
+    """
 
     title: str
     shape: tuple[int, ...]
@@ -142,6 +145,9 @@ class Card:
     on_disk: bool
     how_to_get: str
     note: str = ""
+    labels: tuple[str, ...] = ()
+    pairs: str = ""
+    segments: str = ""
 
 
 class World(ABC):
