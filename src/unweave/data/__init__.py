@@ -1,5 +1,6 @@
 """The worlds by name."""
 
+from unweave.data.altered import Noise, Perturbed
 from unweave.data.cars3d import Cars3D
 from unweave.data.celeba import CelebA
 from unweave.data.dsprites import ColorDSprites, DSprites, NoisyDSprites, ScreamDSprites
@@ -33,6 +34,8 @@ WORLDS: dict[str, type[World]] = {
     "celeba": CelebA,
     "symsol": SymSol,
     "images": Images,
+    "noise": Noise,
+    "perturbed": Perturbed,
 }
 
 __all__ = ["WORLDS", "Data", "World"]

@@ -9,6 +9,7 @@ from unweave.models.objectives.dip_vae import DIPVAEI, DIPVAEII
 from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.objectives.objective import Objective
 from unweave.models.objectives.pair_vae import GVAE, MLVAE, AdaGVAE, AdaMLVAE
+from unweave.models.objectives.perturbation import Perturbation
 from unweave.models.objectives.slow_vae import SlowVAE
 
 OBJECTIVES: dict[str, type[Method]] = {
@@ -26,10 +27,11 @@ OBJECTIVES: dict[str, type[Method]] = {
     "ada_ml_vae": AdaMLVAE,
     "gvae": GVAE,
     "ml_vae": MLVAE,
+    "perturbation": Perturbation,
 }
 
 __all__ = [
     "AE", "DIPVAEI", "DIPVAEII", "GVAE", "MLVAE", "MODEL", "OBJECTIVES", "VAE", "AdaGVAE", "AdaMLVAE", "AnnealedVAE",
-    "Batch", "BetaTCVAE", "BetaVAE", "BetaVAEFull", "Context", "Draw", "FactorVAE", "Method", "Objective", "Phase",
-    "SlowVAE", "Terms", "kept_weights", "new_networks",
+    "Batch", "BetaTCVAE", "BetaVAE", "BetaVAEFull", "Context", "Draw", "FactorVAE", "Method", "Objective",
+    "Perturbation", "Phase", "SlowVAE", "Terms", "kept_weights", "new_networks",
 ]  # fmt: skip
