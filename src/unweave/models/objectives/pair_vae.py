@@ -3,8 +3,7 @@
 What two images share is coded once: the two posteriors of a shared latent are replaced by their average.
 """
 
-from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
@@ -17,18 +16,21 @@ from unweave.models.posteriors import Code, Diagonal, Heads, Posterior
 from unweave.shapes import Bool, Float, Scalar, Tensor
 
 Average = Literal["gvae", "ml_vae"]
-Pair = tuple[Float[Tensor, "pair latent"], Float[Tensor, "pair latent"]]
+Pair = tuple[Float[Tensor, "pair latent"], ...]
+"""One of the two examples each."""
 
 
 @dataclass(frozen=True)
-class PairVAE(Objective):
+class AdaGVAE(Objective):
     """β KL of posteriors that agree in the latents which a pair shares; reconstruction and KL averaged over the pair.
 
-    A pair differs in ``changes`` random factors, or in one and in 1 … all but one, half of the pairs each.
-    ``pairs="random"`` is the control: partners that have nothing to do with each other.
+    Which latents changed is guessed: those whose two posteriors differ more than half as much as any. A pair differs in
+    ``changes`` random factors, or in one and in 1 … all but one, half of the pairs each. ``pairs="random"`` is the
+    control: partners that have nothing to do with each other.
     """
 
-    average: ClassVar[Average]
+    name: ClassVar[str] = "ada_gvae"
+    average: ClassVar[Average] = "gvae"
     beta: Scalar = number(1.0, least=0, help="weight of the KL")
     changes: int | None = number(None, least=1, most=1000, help="factors that change; else one in half of the pairs")
     pairs: Literal["changes", "random"] = "changes"
@@ -37,21 +39,13 @@ class PairVAE(Objective):
     def pairing(self) -> Pairing:
         return RandomPairs() if self.pairs == "random" else Changes(self.changes, often_one=self.changes is None)
 
-    def terms(self, code: Code, context: Context) -> Terms:
-        kl = total_kl(code)
-        return {"regulariser": self.beta * kl, "kl": kl}
-
-
-@dataclass(frozen=True)
-class AdaGVAE(PairVAE):
-    """Which latents changed is guessed: those whose two posteriors differ more than half as much as any."""
-
-    name: ClassVar[str] = "ada_gvae"
-    average: ClassVar[Average] = "gvae"
-
     @property
     def training_posterior(self) -> Posterior:
         return SharedCode(self.average)
+
+    def terms(self, code: Code, context: Context) -> Terms:
+        kl = total_kl(code)
+        return {"regulariser": self.beta * kl, "kl": kl}
 
 
 @dataclass(frozen=True)
@@ -63,11 +57,14 @@ class AdaMLVAE(AdaGVAE):
 
 
 @dataclass(frozen=True)
-class GVAE(PairVAE):
+class GVAE(AdaGVAE):
     """Which factor changed is told: latent number k belongs to factor k, and every other latent is shared."""
 
     name: ClassVar[str] = "gvae"
-    average: ClassVar[Average] = "gvae"
+
+    @property
+    def training_posterior(self) -> Posterior:
+        return self.posterior
 
     @property
     def batch(self) -> tuple[str, ...]:
@@ -80,7 +77,9 @@ class GVAE(PairVAE):
         """The loss with the posteriors averaged by what is known of each pair."""
         model = context.networks[MODEL]
         latent = torch.arange(batch["noise"].shape[-1], device=batch["group"].device)
-        code = shared_code(model.encoder(batch["images"]), batch["noise"], batch["group"][:, None] == latent, self.average)
+        code = shared_code(
+            model.encoder(batch["images"]), batch["noise"], batch["group"][:, None] == latent, self.average
+        )
         outputs = model.decoder(code.sampled)
         losses = model.architecture.likelihood.loss(batch["images"], outputs, model.log_noise)
         return self.totals(code, losses, context), code
@@ -96,7 +95,7 @@ class MLVAE(GVAE):
 
 @dataclass(frozen=True)
 class SharedCode(Posterior):
-    """A diagonal posterior over pairs, firsts in the first half of the batch: latents that hardly differ are averaged."""
+    """A diagonal posterior over pairs, firsts in the batch's first half: latents that hardly differ are averaged."""
 
     average: Average = "gvae"
     name: ClassVar[str] = "shared"
