@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw
 
 from unweave.data.procedural.sprites import SHAPES, render_sprite
 
@@ -36,6 +37,21 @@ def test_angles_turn_anticlockwise_and_up_is_up() -> None:
     turned = render_sprite("triangle", 0.5, 0.5, 0.3, 90.0, 64)
     assert np.abs(np.rot90(upright).astype(int) - turned).mean() < 2
     assert moments(render_sprite("square", 0.5, 0.8, 0.2, 0.0, 64))[1] > 0.75
+
+
+@pytest.mark.parametrize("place", [(0.5, 0.5), (0.02, 0.97), (-0.3, 0.5), (1.0, 0.0)])
+@pytest.mark.parametrize("scale", [0.03, 0.3, 1.4])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_sprite_is_that_of_the_whole_canvas(shape: str, place: tuple[float, float], scale: float) -> None:
+    for degrees in (0.0, 27.0):
+        turn = np.deg2rad(degrees)
+        rotation = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+        outline = ((SHAPES[shape] * scale @ rotation.T) + place) * 320
+        canvas = Image.new("L", (320, 320))
+        ImageDraw.Draw(canvas).polygon([tuple(corner) for corner in outline.tolist()], fill=255)
+        expected = np.flipud(np.asarray(canvas.resize((64, 64), Image.Resampling.LANCZOS)))
+        found = render_sprite(shape, *place, scale, degrees, 64)
+        assert np.abs(found.astype(int) - expected).max() <= 1
 
 
 def test_a_square_is_the_pixels_it_covers() -> None:

@@ -8,16 +8,26 @@ FINER = 5
 """The canvas is this many times as fine as the image, which is then brought down by Lanczos."""
 
 
+MARGIN = 6
+"""Pixels about a sprite within which Lanczos, which reaches three, finds all it needs: the rest stays black."""
+
+
 def render_sprite(shape: str, x: float, y: float, scale: float, degrees: float, pixels: int) -> np.ndarray:
     """A white sprite on black, bytes [height, width]; (0, 0) is at the bottom left, a scale of 1 the image's area."""
     from PIL import Image, ImageDraw
 
-    turn, side = math.radians(degrees), pixels * FINER
+    turn = math.radians(degrees)
     rotation = np.array([[math.cos(turn), math.sin(turn)], [-math.sin(turn), math.cos(turn)]])
-    outline = (SHAPES[shape] * scale @ rotation + (x, y)) * side
-    canvas = Image.new("L", (side, side))
-    ImageDraw.Draw(canvas).polygon([(float(across), float(up)) for across, up in outline], fill=255)
-    return np.asarray(canvas.resize((pixels, pixels), Image.Resampling.LANCZOS))[::-1]
+    outline = (SHAPES[shape] * scale @ rotation + (x, y)) * (pixels * FINER)
+    low = np.clip(np.floor(outline.min(0) / FINER) - MARGIN, 0, pixels - 1).astype(int)
+    high = np.clip(np.ceil(outline.max(0) / FINER) + MARGIN, low + 1, pixels).astype(int)
+    width, height = (high - low).tolist()
+    canvas = Image.new("L", (width * FINER, height * FINER))
+    ImageDraw.Draw(canvas).polygon([tuple(corner) for corner in (outline - low * FINER).tolist()], fill=255)
+    small = canvas.resize((width, height), Image.Resampling.LANCZOS)
+    image = np.zeros((pixels, pixels), dtype=np.uint8)
+    image[low[1] : high[1], low[0] : high[0]] = np.asarray(small)
+    return image[::-1]
 
 
 def _around(n: int, start: float) -> np.ndarray:
