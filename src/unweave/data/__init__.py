@@ -5,10 +5,12 @@ from unweave.data.cars3d import Cars3D
 from unweave.data.celeba import CelebA
 from unweave.data.dsprites import ColorDSprites, DSprites, NoisyDSprites, ScreamDSprites
 from unweave.data.images import Images
+from unweave.data.kitti_masks import KittiMasks
 from unweave.data.lpc_sprites import LPCSprites
 from unweave.data.micro import Micro
 from unweave.data.mnist import MNIST, FashionMNIST
 from unweave.data.mpi3d import MPI3D
+from unweave.data.natural_sprites import NaturalSprites
 from unweave.data.shapes3d import Shapes3D, Shapes3DLike
 from unweave.data.smallnorb import SmallNORB
 from unweave.data.symsol import SymSol
@@ -26,6 +28,8 @@ WORLDS: dict[str, type[World]] = {
     "smallnorb": SmallNORB,
     "mpi3d": MPI3D,
     "lpc_sprites": LPCSprites,
+    "natural_sprites": NaturalSprites,
+    "kitti_masks": KittiMasks,
     "micro": Micro,
     "synth_lin": SynthLin,
     "synth_nonlin": SynthNonLin,
