@@ -50,12 +50,12 @@ class SpectralNorm(Moving):
     u: Tensor
     v: Tensor
 
-    def __init__(self, weight: Shaped[Tensor, "output *input"]) -> None:
+    def __init__(self, weight: Shaped[Tensor, "output ..."]) -> None:
         super().__init__()
         for name, size in (("u", weight.shape[0]), ("v", weight[0].numel())):
             self.register_buffer(name, torch.full((size,), 1.0 / math.sqrt(size)))
 
-    def forward(self, weight: Float[Tensor, "output *input"]) -> Float[Tensor, "output *input"]:
+    def forward(self, weight: Float[Tensor, "output ..."]) -> Float[Tensor, "output ..."]:
         matrix, u, v = weight.flatten(1), self.u, self.v
         if self.training:
             held = matrix.detach()
