@@ -25,14 +25,15 @@ class Conv(Network):
     hidden: int = number(256, least=1, most=100_000, help="units of the dense layer")
 
     def trunk(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
-        self._check(shape)
+        self.check(shape)
         return ConvTrunk(shape, self.channels, self.kernels, self.hidden), self.hidden
 
     def decoder(self, latents: int, shape: tuple[int, ...]) -> nn.Module:
-        self._check(shape)
+        self.check(shape)
         return ConvDecoder(latents, shape, self.channels, self.hidden)
 
-    def _check(self, shape: tuple[int, ...]) -> None:
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuse examples that are no images, or too small ones."""
         if len(shape) != 3:
             raise ValueError(f"the conv network needs images (channel, height, width), given {shape}; try mlp")
         if len(self.kernels) != len(self.channels) or not set(self.kernels) <= {2, 4}:

@@ -21,12 +21,12 @@ Images = Float[Tensor, "batch channel height width"]
 
 
 class Generator(nn.Module):
-    """From latents to the logits of an image; activations are normalised over the batch."""
+    """From latents to the logits of an image; activations are normalised over the batch. Latents left out are 0."""
 
     def __init__(self, latents: int, shape: tuple[int, ...], channels: Sequence[int], hidden: int) -> None:
         super().__init__()
         self.coarse = (channels[-1], *coarse_size(shape, len(channels)))
-        self.crop = margins(shape, len(channels))
+        self.crop, self.latents = margins(shape, len(channels)), latents
         self.dense = Dense(latents, hidden)
         self.spread = Dense(hidden, self.coarse[0] * self.coarse[1] * self.coarse[2])
         outputs = (*reversed(channels[:-1]), shape[0])
@@ -36,6 +36,7 @@ class Generator(nn.Module):
 
     def forward(self, latents: Float[Tensor, "batch latent"]) -> Images:
         first, second, *others = self.norms
+        latents = functional.pad(latents, (0, self.latents - latents.shape[-1]))
         x = second(torch.relu(self.spread(first(torch.relu(self.dense(latents))))))
         x = unflatten(x, *self.coarse)
         for deconvolution, norm in zip(self.deconvolutions, others):
