@@ -80,7 +80,9 @@ class GVAE(PairVAE):
         """The loss with the posteriors averaged by what is known of each pair."""
         model = context.networks[MODEL]
         latent = torch.arange(batch["noise"].shape[-1], device=batch["group"].device)
-        code = shared_code(model.encoder(batch["images"]), batch["noise"], batch["group"][:, None] == latent, self.average)
+        code = shared_code(
+            model.encoder(batch["images"]), batch["noise"], batch["group"][:, None] == latent, self.average
+        )
         outputs = model.decoder(code.sampled)
         losses = model.architecture.likelihood.loss(batch["images"], outputs, model.log_noise)
         return self.totals(code, losses, context), code

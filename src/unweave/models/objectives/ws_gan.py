@@ -36,7 +36,9 @@ class WSGAN(Method):
     name: ClassVar[str] = "ws_gan"
     kept: ClassVar[tuple[str, ...]] = (ENCODER, GENERATOR)
     pairs: Literal["share", "change", "rank", "random"] = "share"
-    nuisances: int = number(0, least=0, most=1000, help="further latents for what is no factor; the encoder ignores them")
+    nuisances: int = number(
+        0, least=0, most=1000, help="further latents for what is no factor; the encoder ignores them"
+    )
     hidden: int = number(128, least=1, most=100_000, help="units of the dense layers")
     width: int = number(2, least=1, most=100, help="how many times wider the discriminator is")
     learning_rate: Scalar = number(1e-3, above=0, help="of the generator")

@@ -104,4 +104,6 @@ def stacked_network(
     weights = parameters if stack is None else stack.weights(parameters)
     portion = ALIKE if stack is None and parameters.device.type == "cuda" else None
     module = copy.deepcopy(modules[0]).requires_grad_(False)
-    return StackedNetwork(module, layout, parameters, weights, optimiser.start_stack(parameters, layout), portion, stack)
+    return StackedNetwork(
+        module, layout, parameters, weights, optimiser.start_stack(parameters, layout), portion, stack
+    )
