@@ -34,7 +34,7 @@ def test_a_series_by_its_recursion():
 def test_mixtures_are_white_and_pairs_follow_each_other():
     data = PCLToy(n_points=5000, n_sources=5).load()
     assert data.shape == (5,)
-    variance, centred = moments(data.store)
+    _variance, centred = moments(data.store)
     covariance = centred.T @ centred / len(centred)
     torch.testing.assert_close(covariance, torch.eye(5, dtype=torch.float64), rtol=0, atol=1e-4)
     assert torch.equal(data.pairs[:, 1] - data.pairs[:, 0], torch.ones(4999, dtype=torch.int64))

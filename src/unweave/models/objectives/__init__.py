@@ -35,6 +35,7 @@ OBJECTIVES: dict[str, type[Method]] = {
 }
 
 __all__ = [
-    "AE", "DIPVAEI", "DIPVAEII", "GVAE", "MLVAE", "MODEL", "OBJECTIVES", "PCL", "QLAE", "VAE", "WSGAN", "AdaGVAE", "AdaMLVAE", "AnnealedVAE", "Batch", "BetaTCVAE", "BetaVAE",
-    "BetaVAEFull", "Context", "Draw", "FactorVAE", "Method", "Objective", "Phase", "SlowVAE", "Terms", "kept_weights", "new_networks",
+    "AE", "DIPVAEI", "DIPVAEII", "GVAE", "MLVAE", "MODEL", "OBJECTIVES", "PCL", "QLAE", "VAE", "WSGAN", "AdaGVAE",
+    "AdaMLVAE", "AnnealedVAE", "Batch", "BetaTCVAE", "BetaVAE", "BetaVAEFull", "Context", "Draw", "FactorVAE", "Method",
+    "Objective", "Phase", "SlowVAE", "Terms", "kept_weights", "new_networks",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""PCL, permutation-contrastive learning (Hyvärinen & Morioka, 2017): to tell true neighbours in time from false ones."""
+"""PCL, permutation-contrastive learning (Hyvärinen & Morioka, 2017): true neighbours in time against false ones."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -27,8 +27,8 @@ class PCL(Method):
     logit = −Σ_j |w₁ h_j(x_t) + w₂ h_j(x_{t−1}) + b| + a Σ_j h_j(x_t)² + m
 
     ``protocol="images"`` is how the published comparisons train it: a = 1, no batch norm, the earlier frames of a batch
-    are permuted to make false pairs. ``protocol="original"`` is the authors': a ≥ 0 is learned, h is normalised over the
-    batch, and the earlier frame of a false pair is any example; it goes with the network maxout and the optimiser sgd.
+    are permuted to make false pairs. ``protocol="original"`` is the authors': a ≥ 0 is learned, h is normalised over
+    the batch, and the earlier frame of a false pair is any example. It goes with the network maxout, the optimiser sgd.
     ``pairs="random"`` is the control: no pair is a true one.
     """
 

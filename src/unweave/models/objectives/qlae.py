@@ -78,7 +78,7 @@ class Quantiser(nn.Module):
 
 
 class QuantisedAutoencoder(nn.Module):
-    """An autoencoder whose decoder sees quantised codes only; gradients pass by the quantiser as if it were not there."""
+    """An autoencoder whose decoder sees quantised codes only; gradients pass as if the quantiser were not there."""
 
     def __init__(self, architecture: Architecture, n_values: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The weakly supervised GAN (Shu et al., 2020): a generator whose pairs of images share what pairs of examples share."""
+"""The weakly supervised GAN (Shu et al., 2020): generated pairs share what pairs of examples share."""
 
 import math
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ Images = Float[Tensor, "batch channel height width"]
 
 @dataclass(frozen=True)
 class WSGAN(Method):
-    """A discriminator sees two images and what they have in common; of real pairs the factors, of made ones the latents.
+    """A discriminator sees two images and what they have in common: factors of real pairs, latents of generated ones.
 
     Latent j stands for factor j, so there are as many latents as factors. ``pairs`` says what is known: ``share``, one
     factor is equal in both ("full sharing"); ``change``, only one may differ; ``rank``, which of the two has more of
