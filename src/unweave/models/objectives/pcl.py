@@ -85,6 +85,8 @@ class FeatureModel(nn.Module):
         self.architecture = architecture
         self.encoder = Encoder(architecture)
         self.norm = BatchNorm(architecture.latents) if normalised else None
+        if normalised:  # the norm takes off whatever a bias adds
+            self.encoder.heads["mean"].register_parameter("bias", None)
 
     def forward(self, x: Float[Tensor, "batch ..."]) -> Features:
         features: Tensor = self.encoder(x)["mean"]
