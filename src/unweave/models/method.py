@@ -82,15 +82,27 @@ class Draw:
     columns: int
 
 
+class NoDecoder(ValueError):
+    """Something that only a decoder can do was asked of a method that trains none."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(
+            f"{method} trains an encoder alone: without a decoder there are no traversals, reconstructions or samples,"
+            " while codes, scores and comparisons are those of any model"
+        )
+
+
 class Method(ABC):
     """A frozen dataclass of hyperparameters that knows its networks, its batch and its phases.
 
     ``posterior`` is what the heads of the trained encoder stand for; ``kept`` are the networks whose weights stay.
+    ``decodes`` says whether the trained model can turn codes into examples.
     """
 
     name: ClassVar[str]
     posterior: ClassVar[Posterior] = Diagonal()
     kept: ClassVar[tuple[str, ...]] = (MODEL,)
+    decodes: ClassVar[bool] = True
 
     @property
     def batch(self) -> tuple[str, ...]:

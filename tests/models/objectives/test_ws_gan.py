@@ -40,7 +40,11 @@ class TheirGenerator(torch.nn.Module):
 
 
 def layers_of(network):
-    neck = [*network.neck, network.alone, network.given] if isinstance(network, PairDiscriminator) else [network.output]
+    neck = (
+        [*network.neck, network.alone, network.given]
+        if isinstance(network, PairDiscriminator)
+        else [*network.heads.values()]
+    )
     return [*network.trunk.convolutions, network.trunk.dense, *neck]
 
 

@@ -69,10 +69,10 @@ class NormalEncoder(nn.Module):
     def __init__(self, shape: tuple[int, ...], latents: int, channels: Sequence[int], hidden: int) -> None:
         super().__init__()
         self.trunk = SpectralTrunk(shape, channels, hidden)
-        self.output = SpectralDense(hidden, 2 * latents)
+        self.heads = nn.ModuleDict({"mean_and_deviation": SpectralDense(hidden, 2 * latents)})
 
     def forward(self, x: Images) -> tuple[Float[Tensor, "batch latent"], Float[Tensor, "batch latent"]]:
-        mean, raw = self.output(self.trunk(x)).chunk(2, dim=-1)
+        mean, raw = self.heads["mean_and_deviation"](self.trunk(x)).chunk(2, dim=-1)
         return mean, deviation(raw)
 
 

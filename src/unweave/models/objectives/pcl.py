@@ -10,7 +10,7 @@ from torch.nn import functional
 from unweave.config import number
 from unweave.data.pairings import Pairing, RandomPairs, Transitions
 from unweave.models.autoencoder import Architecture, Encoder
-from unweave.models.method import MODEL, Batch, Context, Draw, Method, Phase, Terms
+from unweave.models.method import MODEL, Batch, Context, Draw, Method, NoDecoder, Phase, Terms
 from unweave.models.normalisation import BatchNorm
 from unweave.models.posteriors import Code, Deterministic, Posterior
 from unweave.shapes import Float, Tensor
@@ -34,6 +34,7 @@ class PCL(Method):
 
     name: ClassVar[str] = "pcl"
     posterior: ClassVar[Posterior] = Deterministic()
+    decodes: ClassVar[bool] = False
     protocol: Literal["images", "original"] = "images"
     pairs: Literal["transitions", "random"] = "transitions"
     step_rate: float = number(1.0, above=0, help="of the world's steps: they are log(size)/rate values long")
@@ -99,6 +100,10 @@ class FeatureModel(nn.Module):
     def encode(self, x: Float[Tensor, "batch ..."]) -> Code:
         """The same as :meth:`code`."""
         return self.code(x)
+
+    def decode(self, code: Features) -> Tensor:
+        """There is nothing to decode with: this says so."""
+        raise NoDecoder(PCL.name)
 
 
 class Comparison(nn.Module):

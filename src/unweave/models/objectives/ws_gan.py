@@ -1,7 +1,7 @@
 """The weakly supervised GAN (Shu et al., 2020): generated pairs share what pairs of examples share."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
@@ -11,6 +11,7 @@ from torch.nn import functional
 from unweave.config import number
 from unweave.data.pairings import ChangePairs, Pairing, RandomPairs, RankPairs, SharePairs
 from unweave.models.autoencoder import Architecture
+from unweave.models.likelihoods import Bernoulli
 from unweave.models.method import Batch, Context, Draw, Method, Phase, Terms
 from unweave.models.networks.conv import Conv
 from unweave.models.networks.gan import Generator, NormalEncoder, PairDiscriminator, RankDiscriminator
@@ -151,7 +152,8 @@ class GeneratorModel(nn.Module):
 
     def __init__(self, architecture: Architecture, encoder: NormalEncoder, generator: Generator) -> None:
         super().__init__()
-        self.architecture = architecture
+        # pixels are what the generator's sigmoid says, whatever likelihood stands in the settings
+        self.architecture, self.log_noise = replace(architecture, likelihood=Bernoulli()), None
         self.encoder, self.generator = encoder, generator
 
     @property
