@@ -96,13 +96,15 @@ class Method(ABC):
     """A frozen dataclass of hyperparameters that knows its networks, its batch and its phases.
 
     ``posterior`` is what the heads of the trained encoder stand for; ``kept`` are the networks whose weights stay.
-    ``decodes`` says whether the trained model can turn codes into examples.
+    ``decodes`` says whether the trained model can turn codes into examples. ``measured`` are settings of metrics, by
+    name, that its codes ask for: quantised ones are counted.
     """
 
     name: ClassVar[str]
     posterior: ClassVar[Posterior] = Diagonal()
     kept: ClassVar[tuple[str, ...]] = (MODEL,)
     decodes: ClassVar[bool] = True
+    measured: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     @property
     def batch(self) -> tuple[str, ...]:

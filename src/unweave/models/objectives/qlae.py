@@ -1,8 +1,9 @@
 """QLAE, the quantised-latent autoencoder (Hsu et al., 2023): a few learned values a latent, and strong weight decay."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -27,6 +28,7 @@ class QLAE(Method):
 
     name: ClassVar[str] = "qlae"
     posterior: ClassVar[Posterior] = Deterministic()
+    measured: ClassVar[Mapping[str, Mapping[str, Any]]] = {"infomec": {"discrete": True}}
     values: int = number(10, least=2, most=10_000, help="values that a latent can take")
     quantisation: Scalar = number(0.01, least=0, help="how strongly values follow the codes")
     commitment: Scalar = number(0.01, least=0, help="how strongly codes keep to their values")
