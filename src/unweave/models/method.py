@@ -98,15 +98,29 @@ class Given:
     checksum: str = word("", "0123456789abcdef", help="SHA-256 of its model.safetensors")
 
 
+class NoDecoder(ValueError):
+    """Something that only a decoder can do was asked of a method that trains none."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(
+            f"{method} trains an encoder alone: without a decoder there are no traversals, reconstructions or samples,"
+            " while codes, scores and comparisons are those of any model"
+        )
+
+
 class Method(ABC):
     """A frozen dataclass of hyperparameters that knows its networks, its batch and its phases.
 
     ``posterior`` is what the heads of the trained encoder stand for; ``kept`` are the networks whose weights stay.
+    ``decodes`` says whether the trained model can turn codes into examples. ``measured`` are settings of metrics, by
+    name, that its codes ask for: quantised ones are counted.
     """
 
     name: ClassVar[str]
     posterior: ClassVar[Posterior] = Diagonal()
     kept: ClassVar[tuple[str, ...]] = (MODEL,)
+    decodes: ClassVar[bool] = True
+    measured: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     @property
     def batch(self) -> tuple[str, ...]:

@@ -121,7 +121,7 @@ def new_fleet(members: Members, backend: Backend, n_examples: int, shape: tuple[
         n_examples,
         parameters,
         backend.weights(parameters),
-        optimiser.start_stack(parameters),
+        optimiser.start_stack(parameters, backend.layout),
         scalars_of([experiment.optimiser for experiment in members.experiments], device)["learning_rate"],
         [_group(members.experiments[place], place, others[place], backend, device) for place in members.groups],
         nowhere,

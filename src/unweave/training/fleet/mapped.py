@@ -211,7 +211,7 @@ def _stack(networks: list[nn.Module], optimiser: Optimiser | None) -> Stack:
     layout = layout_of(networks[0])
     parameters = torch.stack([layout.row(dict(network.named_parameters())) for network in networks])
     buffers = {name: torch.stack([n.get_buffer(name) for n in networks]) for name, _ in networks[0].named_buffers()}
-    return Stack(layout, parameters, optimiser.start_stack(parameters) if optimiser else {}, buffers)
+    return Stack(layout, parameters, optimiser.start_stack(parameters, layout) if optimiser else {}, buffers)
 
 
 def _parts_of(code: Code) -> Tensors:
