@@ -119,6 +119,8 @@ class Method(ABC):
     name: ClassVar[str]
     posterior: ClassVar[Posterior] = Diagonal()
     kept: ClassVar[tuple[str, ...]] = (MODEL,)
+    encodes: ClassVar[bool] = True
+    """Whether what is kept makes codes of images; one method makes images alone."""
     decodes: ClassVar[bool] = True
     measured: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 

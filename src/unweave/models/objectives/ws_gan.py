@@ -162,7 +162,8 @@ class GeneratorModel(nn.Module):
 
     def code(self, x: Images, noise: Latents) -> Code:
         """Mean, variance and sample of every latent but nuisances; the KL is that to the latents' distribution."""
-        return _code(*self.encoder(x), noise)
+        mean, deviation = self.encoder(x)
+        return _code(mean, deviation, noise)
 
     def encode(self, x: Images) -> Code:
         """The code without noise: ``sampled`` is the mean."""
