@@ -5,6 +5,7 @@ from unweave.api import diagnose as diagnose
 from unweave.api import dimension as dimension
 from unweave.api import intrinsic as intrinsic
 from unweave.api import load as load
+from unweave.api import perturb as perturb
 from unweave.api import resume as resume
 from unweave.api import train as train
 from unweave.api import world as world

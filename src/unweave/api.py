@@ -29,10 +29,12 @@ from unweave.models.networks import Conv
 from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Adam
 from unweave.recipes import dimension_micro
+from unweave.recipes import perturb as perturbing
 from unweave.recipes.diagnose import Diagnosed, diagnose_file, diagnose_run
 from unweave.recipes.dimension import Dimension, bars
 from unweave.recipes.dimension import dimension as search_dimension
 from unweave.recipes.dimension_search import DimensionSearch
+from unweave.recipes.perturb import Attack, Made
 from unweave.shapes import Tensor
 from unweave.training import loop
 from unweave.training.experiment import TABLES, Plan, experiment_from, experiment_to
@@ -332,6 +334,63 @@ def dimension(
     with contextlib.nullcontext() if quiet else bars() as watch:
         how = RunOptions(() if watch is None else (watch,))
         return search_dimension(experiment, search, folder, how=how)
+
+
+class PerturbSettings(ModelSettings, total=False):
+    """The fields of :class:`Attack`, and those of the models it trains."""
+
+    models: int
+    by: Literal["mig", "udr"]
+    ensemble: int
+    epsilon: float
+    perturb_steps: int | None
+    perturb_rate: float
+    samples: int
+    control: Literal["", "same", "reversed"]
+
+
+def perturb(
+    world: str | World | Mapping[str, Any] | None = None,
+    folder: str | Path | None = None,
+    *,
+    foster: Sequence[str | Path | Run] = (),
+    diminish: Sequence[str | Path | Run] = (),
+    quiet: bool = False,
+    **settings: Unpack[PerturbSettings],
+) -> Made:
+    """A world on which VAEs stop disentangling: small changes of the images that suit entangled models.
+
+    Trains ``models`` VAEs, one a seed, chooses the ``ensemble`` most and least disentangled ``by`` MIG or UDR, and
+    trains the change of images between them, at most ``epsilon`` a pixel; or takes your own runs, ``foster`` and
+    ``diminish``, which bring their world. Other settings are those of :func:`train`; the micro-world has its own where
+    nothing is said. The result has ``world`` to train on, ``run``, ``losses`` and ``plot()``.
+
+    >>> import unweave as uw
+    >>> small = {"network": uw.MLP((16,), (16,)), "latents": 3, "steps": 20, "quiet": True}
+    >>> runs = [uw.train("micro", f"runs/seed-{seed}", seed=seed, **small) for seed in range(2)]
+    >>> made = uw.perturb(folder="runs", foster=runs[:1], diminish=runs[1:], perturb_steps=6, quiet=True)
+    >>> made.world.name, made.world.epsilon
+    ('perturbed', 0.1)
+    """
+    sides = [[one.path if isinstance(one, Run) else one for one in side] for side in (foster, diminish)]
+    told = {name: value for name, value in settings.items() if name in {field.name for field in fields(Attack)}}
+    model = {name: value for name, value in settings.items() if name not in told}
+    given = [*sides[0], *sides[1]]
+    base, attack = perturbing.micro() if world == "micro" and not given else (None, Attack())
+    if base is None and (given or world is None):
+        base = perturbing.base_of(given)
+    plain = {} if base is None else dict(experiment_to(base))
+    experiment = experiment_from(plain | ({} if world is None else {"world": world}) | model)
+    with contextlib.nullcontext() if quiet else bars() as watch:
+        how = RunOptions(() if watch is None else (watch,))
+        return perturbing.perturb(
+            experiment,
+            replace(attack, **told),
+            folder,
+            foster=sides[0],
+            diminish=sides[1],
+            how=how,  # type: ignore[arg-type]
+        )
 
 
 @overload

@@ -19,6 +19,7 @@ COMMANDS = {
     "study": "many runs: a recipe or your own grid, through any number of interruptions",
     "reproduce": "a published result again, beside what was published, with a verdict",
     "dimension": "how many latents a world needs: FONDUE and its kin",
+    "perturb": "a world on which VAEs stop disentangling: small changes of its images",
     "diagnose": "which latents a model uses, whether it has collapsed, and what to do",
     "compare": "did runs, seeds or snapshots learn the same thing, layer by layer",
     "traverse": "pictures of what moves when a latent moves",

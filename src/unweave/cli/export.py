@@ -14,5 +14,9 @@ def run(argv: Sequence[str]) -> None:
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     parser.add_argument("target", metavar="TARGET", help="the folder to write")
     given = parse(parser, argv)
-    path = export(Run(given.run), given.target)
-    say(f"written: {path}\nload it with: uw.from_pretrained({str(path)!r})")
+    opened = Run(given.run)
+    path = export(opened, given.target)
+    use = f"load it with: uw.from_pretrained({str(path)!r})"
+    say(
+        f"written: {path}\n{use if opened.encodes else f'train on it with: unweave train perturbed --world.run {path}'}"
+    )

@@ -1,6 +1,7 @@
 """unweave report: the page and the pictures of a run."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from unweave.cli.console import say
 from unweave.cli.options import command, parse
@@ -13,4 +14,11 @@ def run(argv: Sequence[str]) -> None:
     parser = command("unweave report", "Write a run's page and pictures into its folder.")
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     given = parse(parser, argv)
-    say(f"written: {write_run_page(Run(given.run))}")
+    opened = Run(given.run)
+    say(f"written: {write_run_page(opened) if opened.encodes else _manipulation(opened)}")
+
+
+def _manipulation(opened: Run) -> Path:
+    from unweave.recipes.perturb import Made, attack_of
+
+    return Made(opened.path, attack_of(opened)).write_page()

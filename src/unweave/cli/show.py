@@ -31,6 +31,9 @@ def run(argv: Sequence[str]) -> None:
     if shown.state != "done":
         _unfinished(shown, given.json)
         return
+    if not shown.encodes:
+        _manipulation(shown, given.json)
+        return
     description = describe(shown, n=given.examples, rule=given.rule)
     if given.json:
         print_json(_plain(shown, description))
@@ -51,6 +54,23 @@ def show_latents(run: Run, description: Description) -> None:
         say(f"reconstruction loss {description.reconstruction:.2f} at the mean code, KL {total:.2f} nats")
     for sentence in sentences(description, expected_of(experiment.world.card().space)):
         say(sentence)
+
+
+def _manipulation(run: Run, as_json: bool) -> None:
+    """What a manipulation was made from, and both sides' losses."""
+    from unweave.recipes.perturb import Made, attack_of
+
+    made = Made(run.path, attack_of(run))
+    if as_json:
+        print_json({"state": run.state, "experiment": experiment_to(run.experiment)} | made.to_plain())
+        return
+    first, last = made.losses.first, made.losses.last
+    rows = [(name, first[name], last[name]) for name in first]
+    title = f"a manipulation of {run.experiment.world.name}, ε {made.attack.epsilon:g}, {run.experiment.steps} steps"
+    print_table(title, ("reconstruction loss", "at first", "at the end"), rows)
+    for sentence in made.sentences():
+        say(sentence)
+    say(f"files in {run.path}: {', '.join(run.files.names())}")
 
 
 def _unfinished(run: Run, as_json: bool) -> None:

@@ -85,7 +85,7 @@ class Perturbed(World):
         config = self._config()
         base = self.base or _world(config.get("world"))
         epsilon = self.epsilon or float(config["objective"]["epsilon"])
-        return replace(self, base=base.resolve(), epsilon=epsilon, checksum=found)
+        return replace(self, run=str(Path(self.run).resolve()), base=base.resolve(), epsilon=epsilon, checksum=found)
 
     def _content(self) -> bytes:
         path = Path(self.run) / "model.safetensors"

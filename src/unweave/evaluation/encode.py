@@ -37,6 +37,7 @@ def encode(
     watch: Callable[[int, int], None] | None = None,
 ) -> Encoded:
     """The codes of these rows, on the GPU where there is one; equal seeds give equal samples."""
+    run.require_codes()
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     model, data = copy.deepcopy(run.model).to(place), run.data
     parts = []

@@ -98,6 +98,17 @@ class Given:
     checksum: str = word("", "0123456789abcdef", help="SHA-256 of its model.safetensors")
 
 
+class NoCodes(ValueError):
+    """Something that only a model of images can do was asked of a run that trains none."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(
+            f"{method} trains a change of images, and no model that makes codes of them: `unweave show` and `unweave"
+            " report` say what it does, and models are trained on the world that it makes with: unweave train perturbed"
+            " --world.run RUN"
+        )
+
+
 class NoDecoder(ValueError):
     """Something that only a decoder can do was asked of a method that trains none."""
 

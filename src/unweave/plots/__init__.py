@@ -18,6 +18,7 @@ FIGURES = {
     "latent_history": "latents:latent_history",
     "line_bands": "curves:line_bands",
     "loss_curves": "training:loss_curves",
+    "named_rows": "images:named_rows",
     "plane": "images:plane",
     "reconstructions": "images:reconstructions",
     "scatter": "scatter:scatter",

@@ -49,6 +49,16 @@ def reconstructions(
     return figure
 
 
+def named_rows(images: ArrayLike, names: Sequence[str]) -> "matplotlib.figure.Figure":
+    """Images [row, column, channel, height, width], each row with its name beside it."""
+    array = pictures("images", images, "row column")
+    names = checked_names("names", names, len(array))
+    figure, ticks = _drawn(array, left=100)
+    for y, name in zip(ticks.rows, names):
+        _beside(figure, ticks, y, name, "")
+    return figure
+
+
 def traversals(
     images: ArrayLike,
     types: Sequence[str],

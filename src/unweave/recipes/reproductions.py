@@ -104,6 +104,33 @@ REPRODUCTIONS: dict[str, Listed] = {
     ),
     "z-fig-3.6": Listed("zietlow2022.fig_3_6", "Nonlinear eigenfaces", "Figure 3.6"),
     "z-fig-3.7": Listed("zietlow2022.fig_3_7", "Over β: a plateau, then a collapse in steps", "Figure 3.7"),
+    "z-table-4.2": Listed(
+        "zietlow2022.table_4_2", "MIG falls on modified images for every VAE, and for no other method", "Table 4.2"
+    ),
+    "z-table-4.3": Listed(
+        "zietlow2022.table_4_3", "DCI falls on modified images for every VAE, and for no other method", "Table 4.3"
+    ),
+    "z-table-4.4": Listed(
+        "zietlow2022.table_4_4",
+        "The FactorVAE score falls on modified images for every VAE, and for no other method",
+        "Table 4.4",
+    ),
+    "z-table-4.5": Listed(
+        "zietlow2022.table_4_5", "SAP falls on modified images for every VAE, and for no other method", "Table 4.5"
+    ),
+    "z-fig-4.3": Listed("zietlow2022.fig_4_3", "Changes of the images that nobody sees", "Figure 4.3"),
+    "z-fig-4.4": Listed("zietlow2022.fig_4_4", "No strength brings MIG back on modified images", "Figure 4.4"),
+    "z-fig-4.5": Listed("zietlow2022.fig_4_5", "No strength brings DCI back on modified images", "Figure 4.5"),
+    "z-fig-4.6": Listed(
+        "zietlow2022.fig_4_6", "No strength brings the FactorVAE score back on modified images", "Figure 4.6"
+    ),
+    "z-fig-4.7": Listed("zietlow2022.fig_4_7", "No strength brings SAP back on modified images", "Figure 4.7"),
+    "z-fig-4.8": Listed("zietlow2022.fig_4_8", "Some models disentangle modified images all the same", "Figure 4.8"),
+    "z-fig-4.9": Listed("zietlow2022.fig_4_9", "MIG falls for every factor", "Figure 4.9"),
+    "z-fig-4.10": Listed("zietlow2022.fig_4_10", "Disentangled models hold two factors along two axes", "Figure 4.10"),
+    "z-fig-4.11": Listed(
+        "zietlow2022.fig_4_11", "Entangled models hold two factors as angle and radius", "Figure 4.11"
+    ),
     "z-theorem-2": Listed("zietlow2022.theorem_2", "A linear VAE finds the directions of PCA", "Theorem 2"),
 }
 """One line a reproduction."""

@@ -44,6 +44,8 @@ def export(run: Run, target: Path | str) -> Path:
     folder = RunFolder(target)
     if folder.path.exists() and any(folder.path.iterdir()) and not folder.has("config.json"):
         raise ValueError(f"{folder.path} is not empty and was not written by an export; choose another folder")
+    if not run.encodes:
+        return _export_manipulation(run, folder)
     config = {
         "library_name": "unweave",
         "format": FORMAT,
@@ -55,6 +57,18 @@ def export(run: Run, target: Path | str) -> Path:
     folder.write_json("config.json", config)
     folder.write("model.safetensors", to_bytes(run.model.state_dict(), {"format": "pt"}))
     folder.write("README.md", card(run))
+    return folder.path
+
+
+def _export_manipulation(run: Run, folder: RunFolder) -> Path:
+    """The network and the recipe: what the world ``perturbed`` reads, without where the models lay."""
+    plain: dict[str, Any] = experiment_to(run.experiment)
+    for side in ("foster", "diminish"):
+        plain["objective"][side] = [one | {"run": Path(one["run"]).name} for one in plain["objective"][side]]
+    assert run.history.steps  # one that is not finished says so here
+    folder.write_json("config.json", plain)
+    folder.write("model.safetensors", run.files.read("model.safetensors"))
+    folder.write("README.md", _manipulation_card(run))
     return folder.path
 
 
@@ -134,6 +148,27 @@ code = model.encode(images)        # code.mean, code.variance, code.kl
 {rows}
 
 One seed of one setting: results of such models vary between seeds, so compare several before you draw conclusions.
+"""
+
+
+def _manipulation_card(run: Run) -> str:
+    experiment = run.experiment
+    epsilon, n = getattr(experiment.objective, "epsilon", 0.0), len(getattr(experiment.objective, "foster", ()))
+    return f"""---
+library_name: unweave
+tags: [variational-autoencoder, disentanglement, data-set]
+---
+# {experiment.world.name}, changed by up to {epsilon:g} a pixel
+
+A network m that turns the factors w of an example into a change of its image, x + {epsilon:g} m(w), reflected back into
+[0, 1]. It was trained so that the images suit {n} entangled model{"s" * (n != 1)} and not as many disentangled ones
+(Zietlow et al., 2021): VAEs that are trained on the altered images tend to entangle their factors.
+
+```sh
+unweave train perturbed --world.run this-folder
+```
+
+Factors and their order are those of {experiment.world.name}, which is composed with the change when it is loaded.
 """
 
 

@@ -19,7 +19,7 @@ def given_run(folder: str) -> Given:
     run = RunFolder(require_folder(folder, "the folder of a finished run"))
     if not run.has(WEIGHTS):
         raise FileNotFoundError(f"{run.path} has no trained model: it is not finished, or its weights are elsewhere")
-    return Given(str(run.path), run.sums()[WEIGHTS])
+    return Given(str(run.path.resolve()), run.sums()[WEIGHTS])
 
 
 @torch.no_grad()

@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 
+from unweave.config import fingerprint
 from unweave.models.optimisers import Tensors
 from unweave.runs.folder import RunFolder
 from unweave.training.checkpoint import to_bytes
 from unweave.training.engine import Engine, Failure
-from unweave.training.experiment import Experiment, Form, experiment_to
+from unweave.training.experiment import Experiment, Form, experiment_to, read_experiment
 from unweave.training.history import Recording, write_history
 
 LAST_GOOD = "last_good.safetensors"
@@ -23,7 +24,7 @@ def claim(folder: RunFolder, experiment: Experiment) -> None:
     plain = experiment_to(experiment)
     if folder.has("config.json"):
         known = folder.read_json("config.json")
-        if known != plain:
+        if known != plain and fingerprint(read_experiment(folder)) != fingerprint(experiment):
             raise ValueError(
                 f"{folder.path} already holds another run: {_difference(known, plain)}. Choose another folder."
             )

@@ -9,7 +9,7 @@ from unweave import rng
 from unweave.data.world import Data
 from unweave.files import require_folder
 from unweave.models import Autoencoder
-from unweave.models.method import NoDecoder
+from unweave.models.method import NoCodes, NoDecoder
 from unweave.models.posteriors import Code
 from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.runs.state import state_of, steps
@@ -51,8 +51,19 @@ class Run:
         """Whether the model can turn codes into examples; some methods train an encoder alone."""
         return self.experiment.objective.decodes
 
+    @property
+    def encodes(self) -> bool:
+        """Whether the model makes codes of examples; a manipulation of images does not."""
+        return self.experiment.objective.encodes
+
+    def require_codes(self) -> None:
+        """Raise the one sentence about runs that make no codes, where this is one."""
+        if not self.encodes:
+            raise NoCodes(self.experiment.objective.name)
+
     def require_decoder(self) -> None:
         """Raise the one sentence about models without a decoder, where this is one."""
+        self.require_codes()
         if not self.decodes:
             raise NoDecoder(self.experiment.objective.name)
 
@@ -105,6 +116,7 @@ class Run:
     @torch.no_grad()
     def encode(self, images: Float[Tensor, "sample ..."], *, seed: int = 0, batch_size: int = 256) -> Code:
         """Mean, variance, sample and KL of every latent, in batches; the same seed gives the same samples."""
+        self.require_codes()
         parts = []
         for place, images_here in enumerate(images.split(batch_size)):
             noise = rng.normal(seed, rng.Purpose.EVALUATE, place, len(images_here), self.experiment.latents)

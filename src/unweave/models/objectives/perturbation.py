@@ -23,6 +23,7 @@ class Perturbation(Method):
 
     Encoders are frozen and see the original images. Every decoder learns in every step, m in every ``every``-th; losses
     are means over ``samples`` codes of an image and over the models of a side. The networks must be those of the runs.
+    The same models on both sides are the control: nothing is to be gained, and m goes where chance leads it.
     """
 
     name: ClassVar[str] = "perturbation"
@@ -44,7 +45,8 @@ class Perturbation(Method):
         return {f"{name}_{part}": (run, part) for name, run in self._runs().items() for part in ("encoder", "decoder")}
 
     def draws(self, architecture: Architecture) -> dict[str, Draw]:
-        return {"code_noise": Draw("normal", self.samples * architecture.latents)}
+        # each side draws its own codes: a model against itself is then a fair game, and not one that stands still
+        return {"code_noise": Draw("normal", 2 * self.samples * architecture.latents)}
 
     def networks(self, architecture: Architecture) -> dict[str, nn.Module]:
         networks: dict[str, nn.Module] = {MANIPULATION: ManipulationNetwork(architecture)}
@@ -90,7 +92,8 @@ class Perturbation(Method):
         architecture = context.networks[MANIPULATION].architecture
         with torch.no_grad():
             heads = context.networks[f"{name}_encoder"](batch["images"])
-            noise = batch["code_noise"].unflatten(-1, (self.samples, architecture.latents))
+            noise = batch["code_noise"].unflatten(-1, (2, self.samples, architecture.latents))
+            noise = noise[:, 0 if name.startswith("foster") else 1]
             many = {head: value.repeat_interleave(self.samples, 0) for head, value in heads.items()}
             sampled = architecture.posterior.code(many, noise.flatten(0, 1)).sampled
         outputs = context.networks[f"{name}_decoder"](sampled)

@@ -1,6 +1,7 @@
 """Everything that a study can find out about a run, by name."""
 
 from unweave.studies.measures.accuracy_by_type import AccuracyByType
+from unweave.studies.measures.alignment import Alignment
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.measures.classifier import ClassifierSimilarity
 from unweave.studies.measures.codes import Codes
@@ -20,6 +21,7 @@ from unweave.studies.measures.untrained import UntrainedDecoder
 
 MEASURES: dict[str, type[Measure]] = {
     "accuracy_by_type": AccuracyByType,
+    "alignment": Alignment,
     "by_type": ByType,
     "classifier": ClassifierSimilarity,
     "codes": Codes,

@@ -1,0 +1,395 @@
+"""Change a world's images a little, so that VAEs stop disentangling it (Zietlow, 2022, chapter 4).
+
+The whole is one study: β-VAEs are trained, the most and the least disentangled ones chosen, their encoders frozen, and
+a network is trained that alters images. Every model is an ordinary run of a store: the same call goes on, or returns.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+
+from unweave.config import check_fields, fingerprint, number
+from unweave.data.altered import Manipulated, Perturbed
+from unweave.data.micro import Micro
+from unweave.evaluation.encode import encode
+from unweave.metrics.unsupervised.udr import udr
+from unweave.models.networks.mlp import MLP
+from unweave.models.objectives import BetaVAE, Perturbation
+from unweave.models.optimisers import Adam
+from unweave.pages.manipulation import AlteredImages, Losses, losses_of, manipulation_page
+from unweave.studies.executors.executor import Executor
+from unweave.studies.identity import identity, identity_of_asked
+from unweave.studies.measures.alignment import Alignment
+from unweave.studies.one_by_one import OneByOne
+from unweave.studies.results import Results
+from unweave.studies.run import run_study
+from unweave.studies.store import Store
+from unweave.studies.study import Study
+from unweave.training.experiment import Experiment, Plan
+from unweave.training.given import given_run
+from unweave.training.run import Run
+from unweave.training.running import RunOptions
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+N_UDR = 2_000
+"""Examples on which models are compared by UDR."""
+
+N_SHOWN = 8
+
+Sides = tuple[tuple[str, ...], tuple[str, ...]]
+"""Ids or folders of the runs to foster and of those to diminish."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """How a manipulation is made. Steps and learning rate are those of the manipulation and of its decoders."""
+
+    models: int = number(10, least=2, most=10_000, help="models to train and to choose from, one a seed")
+    by: Literal["mig", "udr"] = "mig"
+    ensemble: int = number(1, least=1, most=64, help="models on each side")
+    epsilon: float = number(0.1, above=0, most=0.5, help="how much a pixel may change")
+    perturb_steps: int | None = number(None, least=1, most=10**12, help="steps of the manipulation (as of a model)")
+    perturb_rate: float = number(1e-4, above=0, help="learning rate of the manipulation and the decoders")
+    samples: int = number(5, least=1, most=1000, help="codes drawn of every image")
+    control: Literal["", "same", "reversed"] = ""
+    """``same``: the same models on both sides. ``reversed``: the disentangled ones are fostered."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model that could be chosen."""
+
+    id: str
+    seed: int
+    score: float
+    """MIG or UDR."""
+    n_active: int
+    over_pruned: bool
+    side: str = ""
+    """``foster``, ``diminish``, or neither."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A finished manipulation: its run, the world that it makes, and what it was made from."""
+
+    folder: Path
+    attack: Attack
+    candidates: tuple[Candidate, ...] = ()
+    """All that were trained here; none where the runs were given."""
+
+    @cached_property
+    def run(self) -> Run:
+        return Run(self.folder)
+
+    @property
+    def world(self) -> Perturbed:
+        """The altered world; train on it as on any other."""
+        return Perturbed(str(self.folder)).resolve()
+
+    @cached_property
+    def losses(self) -> Losses:
+        """Both sides' reconstruction losses over training."""
+        return losses_of(self.run)
+
+    def images(self, n: int = N_SHOWN) -> AlteredImages:
+        """Some examples, the change that is made to each as m says it, and the altered ones."""
+        return altered_images(self.world, n)
+
+    def plot(self, n: int = N_SHOWN) -> "matplotlib.figure.Figure":
+        """Originals, what is changed (amplified), and the altered images."""
+        return self.images(n).plot()
+
+    def sentences(self) -> list[str]:
+        """What was done, in words."""
+        first, last = self.losses.first, self.losses.last
+        words = []
+        if self.candidates:
+            left = sum(one.over_pruned for one in self.candidates)
+            words.append(
+                f"{len(self.candidates)} models were compared by {self.attack.by.upper()}; {left} of them were left out"
+                " as over-pruned: fewer latents in use (mean σ² below 0.8) than there are factors."
+            )
+        words += [
+            f"Reconstruction loss of the fostered side {first['foster']:.2f} → {last['foster']:.2f}, of the diminished"
+            f" side {first['diminish']:.2f} → {last['diminish']:.2f}; gap {first['gap']:+.2f} → {last['gap']:+.2f}.",
+            f"No pixel moves by more than {self.attack.epsilon:g}.",
+            f"Train on the altered world with: unweave train perturbed --world.run {self.folder}",
+        ]
+        return words
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON takes it."""
+        shown = {name: [one.id for one in self.candidates if one.side == name] for name in ("foster", "diminish")}
+        return {
+            "folder": str(self.folder),
+            "id": self.run.experiment.id,
+            "epsilon": self.attack.epsilon,
+            "control": self.attack.control,
+            "by": self.attack.by if self.candidates else None,
+            "candidates": [vars(one) for one in self.candidates],
+            "over_pruned": sum(one.over_pruned for one in self.candidates),
+            "chosen": shown
+            if self.candidates
+            else {"foster": list(_given(self, 0)), "diminish": list(_given(self, 1))},
+            "before": self.losses.first,
+            "after": self.losses.last,
+            "world": {"name": "perturbed", "run": str(self.folder)},
+        }
+
+    def write_page(self) -> Path:
+        """Write the page into the run's folder; its path is returned."""
+        made = manipulation_page(self.run, self.images(), self.sentences(), [_row(one) for one in self.candidates])
+        for name, content in made.pictures.items():
+            self.run.files.write(f"figures/{name}", content)
+        return self.run.files.write("report.html", made.html)
+
+
+def perturb(
+    base: Experiment,
+    attack: Attack = Attack(),
+    folder: Path | str | None = None,
+    *,
+    foster: Sequence[Path | str] = (),
+    diminish: Sequence[Path | str] = (),
+    execute: Executor = OneByOne(),
+    how: RunOptions = RunOptions(),
+    tell: Callable[[int, int], None] = lambda done, total: None,
+) -> Made:
+    """Train the models (or take those given), choose, and train the manipulation; the same call again goes on.
+
+    ``folder`` is the store (``runs``). With ``foster`` and ``diminish``, folders of finished runs, no model is trained.
+    """
+    store = Store("runs" if folder is None else folder).prepare()
+    check_fields(attack)
+    check_base(base)
+    if foster or diminish:
+        sides = given_sides(base, foster, diminish, attack.control)
+        asked = manipulation(base, attack, sides)
+        study = Study(f"perturb-{fingerprint(asked)}", (asked,))
+        results = run_study(study, store.root, execute=execute, how=how, tell=tell)
+        return Made(_finished(results, results.ids[0]), attack)
+    if 2 * attack.ensemble > attack.models:
+        raise ValueError(
+            f"{attack.ensemble} models a side cannot be chosen from {attack.models}: train at least"
+            f" {2 * attack.ensemble} (--models), or choose fewer (--ensemble)"
+        )
+    models = candidates(base, attack.models)
+    study = Study(
+        f"perturb-{fingerprint((base, attack))}", models, (Alignment(),), follow_up=partial(follow, models, attack)
+    )
+    results = run_study(study, store.root, execute=execute, how=how, tell=tell)
+    found = judged(results, ids_of(results, models), attack)
+    sides = sides_of(found, attack)
+    (made,) = (one.id for one in results.experiments if isinstance(one.objective, Perturbation))
+    return Made(_finished(results, made), attack, marked(found, sides))
+
+
+def candidates(base: Experiment, n: int) -> tuple[Experiment, ...]:
+    """The models to choose from: n seeds, from the experiment's own on."""
+    return tuple(replace(base, seed=base.seed + place) for place in range(n))
+
+
+def follow(models: Sequence[Experiment], attack: Attack, results: Results) -> tuple[Experiment, ...]:
+    """The manipulation that follows from the finished models."""
+    sides = sides_of(judged(results, ids_of(results, models), attack), attack)
+    folders = [[str(results.store.folder(one).path) for one in side] for side in sides]
+    return (manipulation(models[0], attack, (tuple(folders[0]), tuple(folders[1]))),)
+
+
+def ids_of(results: Results, models: Sequence[Experiment]) -> list[str]:
+    """The ids that experiments have among the results, whatever device they were trained on."""
+    known = {identity(one): one.id for one in results.experiments}
+    return [known[key] for key in map(identity_of_asked, models) if key in known]
+
+
+def judged(results: Results, ids: Sequence[str], attack: Attack) -> tuple[Candidate, ...]:
+    """Every finished model with its score, in the order of the seeds."""
+    rows = {row["id"]: row for row in results.table.to_dicts()}
+    known = [rows[one] for one in ids if one in rows and rows[one].get("alignment.mig") is not None]
+    scores = _udr(results, [row["id"] for row in known]) if attack.by == "udr" else None
+    return tuple(
+        Candidate(
+            row["id"],
+            row["seed"],
+            row["alignment.mig"] if scores is None else scores[place],
+            row["alignment.n_active"],
+            row["alignment.over_pruned"],
+        )
+        for place, row in enumerate(known)
+    )
+
+
+def sides_of(found: Sequence[Candidate], attack: Attack) -> Sides:
+    """The least disentangled models that are not over-pruned to foster, the most disentangled to diminish."""
+    usable = sorted((one for one in found if not one.over_pruned), key=lambda one: (one.score, one.seed))
+    n = attack.ensemble
+    if len(usable) < 2 * n:
+        raise ValueError(
+            f"of {len(found)} finished models {len(found) - len(usable)} are over-pruned (fewer latents in use than"
+            f" factors), which leaves {len(usable)} to choose 2 × {n} from: train more (--models), weaken the"
+            " regulariser, or give more latents"
+        )
+    low, high = (tuple(one.id for one in side) for side in (usable[:n], usable[::-1][:n]))
+    return {"": (low, high), "same": (low, low), "reversed": (high, low)}[attack.control]
+
+
+def marked(found: Sequence[Candidate], sides: Sides) -> tuple[Candidate, ...]:
+    """The models with the side that each stands on."""
+    names = [dict.fromkeys(sides[1], "diminish"), dict.fromkeys(sides[0], "foster")]
+    both = names[0] | names[1] | dict.fromkeys(names[0].keys() & names[1].keys(), "both")
+    return tuple(replace(one, side=both.get(one.id, "")) for one in found)
+
+
+def manipulation(base: Experiment, attack: Attack, folders: Sides) -> Experiment:
+    """The experiment that trains the manipulation between the runs in these folders."""
+    foster, diminish = (tuple(given_run(one) for one in side) for side in folders)
+    method = Perturbation(
+        foster, diminish, epsilon=attack.epsilon, samples=attack.samples, learning_rate=attack.perturb_rate
+    )
+    steps = attack.perturb_steps or base.steps
+    return replace(base, objective=method, steps=steps, warmup=0, snapshots=())
+
+
+def check_base(base: Experiment) -> None:
+    """Refuse models and worlds that no manipulation can be made from."""
+    card = base.world.card()
+    if card.space is None:
+        raise ValueError(
+            f"{base.world.name} has no factors, and a manipulation is a function of them (codes of a model cannot take"
+            " their place: no two models share them); `unweave worlds` shows which worlds have some"
+        )
+    if len(card.shape) != 3:
+        raise ValueError(f"only images can be altered, and {base.world.name} has none: its examples are {card.shape}")
+    method = base.objective
+    if not (method.encodes and method.decodes and method.kept == ("model",)) or (
+        method.posterior != Perturbation.posterior
+    ):
+        raise ValueError(
+            f"{method.name} trains no VAE with one σ a latent, and what is used is where its noise goes: take a VAE"
+        )
+
+
+def given_sides(base: Experiment, foster: Sequence[Any], diminish: Sequence[Any], control: str = "") -> Sides:
+    """The folders of given runs, checked: finished, of one world and one shape, and none on both sides."""
+    if not (foster and diminish):
+        raise ValueError("give runs for both sides: --foster RUN and --diminish RUN")
+    sides = tuple(str(one) for one in foster), tuple(str(one) for one in diminish)
+    every = [Path(one).resolve() for side in sides for one in side]
+    if control != "same" and len(set(every)) < len(every):
+        twice = next(one for one in every if every.count(one) > 1)
+        raise ValueError(f"{twice} is given twice; a run against itself is the control: say --control")
+    like = (base.world.resolve(), base.network, base.likelihood, base.latents)
+    for one in every:
+        _check_like(Run(one).experiment, like, one)
+    return {"reversed": (sides[1], sides[0])}.get(control, sides)
+
+
+def base_of(runs: Sequence[Path | str]) -> Experiment:
+    """The experiment that given runs were trained by, but for their objectives and seeds."""
+    if not runs:
+        raise ValueError("say what to alter: unweave perturb WORLD, or --foster RUN --diminish RUN")
+    return Run(runs[0]).experiment
+
+
+def attack_of(run: Run) -> Attack:
+    """What a finished manipulation says of how it was made."""
+    method = run.experiment.objective
+    if not isinstance(method, Perturbation):
+        raise ValueError(f"{run.path} is a run of {method.name}, and no manipulation; `unweave perturb` makes one")
+    sides = [{one.checksum for one in side} for side in (method.foster, method.diminish)]
+    return Attack(
+        models=max(2, len(sides[0] | sides[1])),
+        ensemble=len(method.foster),
+        epsilon=float(method.epsilon),
+        perturb_steps=run.experiment.steps,
+        perturb_rate=float(method.learning_rate),
+        samples=method.samples,
+        control="same" if sides[0] == sides[1] else "",
+    )
+
+
+def micro() -> tuple[Experiment, Attack]:
+    """Settings for the micro-world: small enough for minutes, with few enough latents that factors share them."""
+    base = Experiment(
+        Micro(),
+        BetaVAE(12.0),
+        network=MLP((64,), (64,), "relu", "relu"),
+        optimiser=Adam(2e-3),
+        latents=3,
+        steps=1500,
+        warmup=100,
+        init="pytorch",
+        history_every=50,
+        plan=Plan("cpu", 1),
+    )
+    return base, Attack(perturb_rate=2e-3)
+
+
+def altered_images(world: Perturbed, n: int = N_SHOWN, epsilon: float | None = None) -> AlteredImages:
+    """Examples of an altered world beside their originals; spread over the world, the same every time."""
+    known = replace(world, epsilon=epsilon).resolve() if epsilon is not None else world.resolve()
+    data = known.load()
+    assert isinstance(data.alteration, Manipulated)
+    # a prime step goes through all factors
+    rows = (torch.arange(n) * 7_919 + 101) % len(data)
+    with torch.no_grad():
+        change = data.alteration.change(rows)
+    return AlteredImages(
+        replace(data, alteration=None).examples(rows), change, data.examples(rows), data.alteration.epsilon
+    )
+
+
+def _check_like(other: Experiment, like: tuple[Any, ...], folder: Path) -> None:
+    found = (other.world.resolve(), other.network, other.likelihood, other.latents)
+    for name, one, wanted in zip(("world", "network", "likelihood", "number of latents"), found, like):
+        if one != wanted:
+            shown = [getattr(value, "name", value) for value in (one, wanted)]
+            told = f"{shown[0]} and not {shown[1]}" if shown[0] != shown[1] else f"another setting of {shown[0]}"
+            raise ValueError(f"{folder} has another {name} than the others ({told}); all runs must agree in it")
+    check_base(other)
+
+
+def _udr(results: Results, ids: Sequence[str]) -> list[float]:
+    """UDR of every model, on the same examples."""
+    codes = []
+    for one in ids:
+        run = results.run(one)
+        codes.append(encode(run, run.rows(N_UDR), device="cpu"))
+    found = udr(torch.stack([code.mean for code in codes]), torch.stack([code.kl.mean(0) for code in codes]))
+    return [float(score) for score in found.score]
+
+
+def _finished(results: Results, run_id: str) -> Path:
+    folder = results.store.folder(run_id)
+    if not folder.trained:
+        failed = {row["id"]: row.get("failure") for row in results.failed.to_dicts()}
+        raise ValueError(f"the manipulation was not finished: {failed.get(run_id) or folder.path}")
+    return folder.path
+
+
+def _given(made: Made, side: int) -> tuple[str, ...]:
+    method = made.run.experiment.objective
+    assert isinstance(method, Perturbation)
+    return tuple(one.run for one in (method.foster, method.diminish)[side])
+
+
+def _row(one: Candidate) -> Mapping[str, Any]:
+    return {
+        "seed": one.seed,
+        "score": one.score,
+        "latents in use": one.n_active,
+        "side": side_words(one),
+        "run": one.id,
+    }
+
+
+def side_words(one: Candidate) -> str:
+    """The side of a model, in words."""
+    return "left out: over-pruned" if one.over_pruned else one.side or "–"

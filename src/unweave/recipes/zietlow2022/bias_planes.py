@@ -1,0 +1,83 @@
+"""Figures 4.10 and 4.11: planes of two latents of the best and the worst models, and whether they are polar."""
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from unweave.evaluation.traversal import plane
+from unweave.plots.images import plane as plane_figure
+from unweave.recipes.perturb import Candidate
+from unweave.recipes.zietlow2022.bias import AMOUNTS, Asked, Place, chosen_from
+from unweave.studies.results import Results
+from unweave.studies.verdicts import Comparison, compare_difference
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+ASKED = Asked(methods=(), conditions=(), places=("shapes3d_like", "shapes3d", "micro"))
+
+N_SHOWN = 4
+"""Models at each end, as in the source."""
+
+PAIRS = {"shapes3d": ("wall_hue", "orientation"), "shapes3d_like": ("wall_hue", "orientation"), "micro": ("x", "y")}
+"""The factors that are looked at; on other worlds the pair that is held in the most polar way."""
+
+N_PICTURES, WIDTH = 7, 2.0
+
+NOTE = (
+    "The source picks the two latents by hand; here they are those that tell most about the two factors. The number is"
+    " what angle and radius of their plane tell of the two factors, less what its two axes tell at the best rotation,"
+    " as shares of the factors' entropies: 1 is polar, −1 cartesian. It does not see rotations: a model that is"
+    " entangled only because its axes are turned is cartesian."
+)
+
+
+def ends(results: Results, place: Place, size: str) -> tuple[list[Candidate], list[Candidate]]:
+    """The models with the highest and with the lowest MIG, over-pruned ones left out."""
+    found = [one for one in chosen_from(place, AMOUNTS[size], results) if not one.over_pruned]
+    ordered = sorted(found, key=lambda one: (-one.score, one.seed))
+    n = min(N_SHOWN, len(ordered) // 2)
+    return ordered[:n], ordered[::-1][:n]
+
+
+def plane_of(results: Results, place: Place, model: Candidate) -> dict[str, Any]:
+    """The plane of a model that holds the world's pair of factors."""
+    rows = results.table.filter(results.table["id"] == model.id)["alignment.planes"].to_list()[0]
+    wanted = PAIRS.get(place.world.name)
+    fitting = [row for row in rows if wanted is not None and tuple(row["factors"]) == wanted]
+    return dict(fitting[0] if fitting else max(rows, key=lambda row: row["score"]))
+
+
+def planes_figures(
+    results: Results, place: Place, models: list[Candidate], word: str
+) -> "dict[str, matplotlib.figure.Figure]":
+    """What every model draws over its plane."""
+    figures = {}
+    values = torch.linspace(-WIDTH, WIDTH, N_PICTURES)
+    for model in models:
+        held = plane_of(results, place, model)
+        first, second = held["latents"]
+        shown = plane(results.run(model.id), first, second, n=N_PICTURES, width=WIDTH)
+        title = f"{place.title}, {word}, seed {model.seed}: MIG {model.score:.2f}, polar {held['score']:+.2f}"
+        figures[title] = plane_figure(
+            shown.numpy(), values.flip(0).numpy(), values.numpy(), f"latent {first}", f"latent {second}"
+        )
+    return figures
+
+
+def plane_rows(results: Results, place: Place, models: list[Candidate], word: str) -> list[dict[str, Any]]:
+    """One row a model: its score and how it holds the factors."""
+    rows = []
+    for model in models:
+        held = plane_of(results, place, model)
+        told = {"factors": " and ".join(held["factors"]), "latents": ", ".join(map(str, held["latents"]))}
+        shown = {"polar − cartesian": held["score"], "polar": held["polar"], "cartesian": held["cartesian"]}
+        rows.append({"world": place.title, "model": word, "seed": model.seed, "MIG": model.score} | told | shown)
+    return rows
+
+
+def polar_claim(results: Results, place: Place, size: str) -> Comparison:
+    """Entangled models are more polar than disentangled ones."""
+    best, worst = ([plane_of(results, place, model)["score"] for model in side] for side in ends(results, place, size))
+    what = f"{place.title}: polar − cartesian of the most entangled beside the most disentangled models"
+    return compare_difference(what, worst, best, 1)

@@ -1,0 +1,58 @@
+"""z-fig-4.3: what the manipulation does to images (Zietlow, 2022, §4.3.2)."""
+
+from typing import TYPE_CHECKING, Any
+
+from unweave.data.altered import Perturbed
+from unweave.models.objectives import Perturbation
+from unweave.pages.manipulation import losses_of
+from unweave.pages.outcome import Outcome
+from unweave.recipes.perturb import altered_images
+from unweave.recipes.reproduction import Reproduction
+from unweave.recipes.zietlow2022.bias import KINDS, Asked, about, bias_study
+from unweave.recipes.zietlow2022.bias_table import undecided
+from unweave.recipes.zietlow2022.settings import SOURCE
+from unweave.studies.results import Results
+from unweave.studies.study import Study
+from unweave.studies.verdicts import Comparison, compare_exact
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+TITLE = "Changes of the images that nobody sees"
+
+ASKED = Asked(methods=(), conditions=())
+
+
+def study(size: str) -> Study:
+    """The models to choose from, and the manipulation."""
+    return bias_study("z-fig-4.3", size, TITLE, ASKED)
+
+
+def judge(results: Results, size: str) -> Outcome:
+    """Pictures of every manipulation, how far its pixels go, and what its sides' losses became."""
+    figures: dict[str, matplotlib.figure.Figure] = {}
+    rows: list[dict[str, Any]] = []
+    claims: list[Comparison] = []
+    for one in results.experiments:
+        folder = results.store.folder(one.id)
+        if not isinstance(one.objective, Perturbation) or not folder.trained:
+            continue
+        shown, losses = altered_images(Perturbed(str(folder.path))), losses_of(results.run(one.id))
+        kind, title = list(KINDS)[one.seed], one.world.card().title
+        figures[f"{title}, {kind}: originals, changes, altered images"] = shown.plot()
+        farthest = float((shown.altered - shown.originals).abs().max())
+        beyond = max(0.0, farthest - shown.epsilon)
+        claims.append(compare_exact(f"{title}: how far any pixel goes beyond ε = {shown.epsilon:g}", beyond, 0, 1e-6))
+        first, last = losses.first, losses.last
+        rows.append({"world": title, "manipulation": kind, "farthest pixel": farthest} | _told(first, last))
+    if size == "smoke":
+        claims = [undecided(one, "this size shows that the chain runs, and gives no verdict") for one in claims]
+    note = "Whether people see the change is not judged here: the pictures are shown, with the change amplified."
+    return Outcome(tuple(claims), figures, {"Losses of the two sides": rows}, (*about(size), note))
+
+
+def _told(first: dict[str, float], last: dict[str, float]) -> dict[str, float]:
+    return {f"{name} {word}": part[name] for name in first for word, part in (("at first", first), ("at last", last))}
+
+
+REPRODUCTION = Reproduction("z-fig-4.3", TITLE, f"{SOURCE}, Figure 4.3", study, judge)

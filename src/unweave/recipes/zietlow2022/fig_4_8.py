@@ -1,0 +1,57 @@
+"""z-fig-4.8: histograms of MIG on modified images (Zietlow, 2022, §4.3.5)."""
+
+from unweave.pages.outcome import Outcome
+from unweave.plots.histogram import histogram
+from unweave.recipes.reproduction import Reproduction
+from unweave.recipes.zietlow2022.bias import (
+    COLUMNS,
+    MODIFIED,
+    ORIGINAL,
+    VARIATIONAL,
+    Asked,
+    about,
+    bias_study,
+    grouped,
+    methods_of,
+    places_of,
+)
+from unweave.recipes.zietlow2022.bias_table import undecided
+from unweave.recipes.zietlow2022.settings import SOURCE, by_seed
+from unweave.studies.results import Results
+from unweave.studies.study import Study
+from unweave.studies.verdicts import Comparison, compare_exact
+
+TITLE = "Some models disentangle modified images all the same"
+
+ASKED = Asked(VARIATIONAL, (ORIGINAL, MODIFIED))
+
+
+def study(size: str) -> Study:
+    """Every VAE on original and on modified images."""
+    return bias_study("z-fig-4.8", size, TITLE, ASKED)
+
+
+def judge(results: Results, size: str) -> Outcome:
+    """How the scores are spread, and whether the best model on modified images reaches the mean on original ones."""
+    groups, figures = grouped(results), {}
+    claims: list[Comparison] = []
+    for place in places_of(size, ASKED):
+        series, reached = {}, 0
+        for method in methods_of(size, ASKED):
+            found = [groups.get((place.title, method, condition)) for condition in (MODIFIED, ORIGINAL)]
+            modified, original = (
+                [] if part is None else list(by_seed(part, COLUMNS["MIG"]).values()) for part in found
+            )
+            if modified and original:
+                series[method] = modified
+                reached += max(modified) >= sum(original) / len(original)
+        if series:
+            figures[f"MIG on modified {place.title}"] = histogram(series, "", "MIG", limits=(0.0, 1.0))
+            what = f"{place.title}: some model on modified images reaches its method's mean on original ones (1 is yes)"
+            claims.append(compare_exact(what, float(reached > 0), 1.0, 0.0, note=f"{reached} of {len(series)} methods"))
+    if size == "smoke":
+        claims = [undecided(one, "this size shows that the chain runs, and gives no verdict") for one in claims]
+    return Outcome(tuple(claims), figures, {}, about(size))
+
+
+REPRODUCTION = Reproduction("z-fig-4.8", TITLE, f"{SOURCE}, Figure 4.8", study, judge)

@@ -1,0 +1,157 @@
+"""The chain that breaks the bias: models, the choice among them, the manipulation, its world, and what is refused."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from unweave.cli import main
+from unweave.data.altered import Perturbed
+from unweave.data.micro import Micro
+from unweave.data.synthetic import SynthLin
+from unweave.models.networks import MLP
+from unweave.models.objectives import AE, BetaVAE
+from unweave.models.optimisers import Adam
+from unweave.recipes.altered_files import write_altered
+from unweave.recipes.perturb import Attack, Candidate, Made, attack_of, check_base, marked, perturb, sides_of
+from unweave.studies.store import Store
+from unweave.training.experiment import Experiment, Plan
+from unweave.training.loop import train
+from unweave.training.run import Run
+
+BASE = Experiment(
+    Micro(),
+    BetaVAE(0.0),
+    network=MLP((8,), (8,), "relu", "relu"),
+    optimiser=Adam(1e-2),
+    latents=3,
+    steps=100,
+    batch_size=8,
+    init="pytorch",
+    history_every=10,
+    plan=Plan("cpu", 1),
+)
+ATTACK = Attack(models=3, epsilon=0.2, perturb_steps=12, perturb_rate=1e-2, samples=2)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return perturb(BASE, ATTACK, tmp_path_factory.mktemp("store") / "runs")
+
+
+def test_the_most_and_the_least_disentangled_are_chosen(made: Made) -> None:
+    usable = sorted((one for one in made.candidates if not one.over_pruned), key=lambda one: one.score)
+    assert len(made.candidates) == 3
+    assert usable[0].side == "foster"
+    assert usable[-1].side == "diminish"
+    method = made.run.experiment.objective
+    assert [Path(one.run).name for one in method.foster] == [usable[0].id]
+    assert [Path(one.run).name for one in method.diminish] == [usable[-1].id]
+
+
+def test_the_same_call_again_trains_nothing(made: Made) -> None:
+    store = made.folder.parent
+    before = {path.name: path.stat().st_mtime_ns for path in store.glob("*/model.safetensors")}
+    again = perturb(BASE, ATTACK, store)
+    assert again.folder == made.folder
+    assert again.candidates == made.candidates
+    assert {path.name: path.stat().st_mtime_ns for path in store.glob("*/model.safetensors")} == before
+
+
+def test_what_is_made_is_a_world(made: Made, tmp_path: Path) -> None:
+    world = made.world
+    assert (world.name, world.epsilon, world.base) == ("perturbed", 0.2, Micro())
+    shown = made.images(4)
+    assert ((shown.altered - shown.originals).abs() <= 0.2 + 1e-6).all()
+    assert made.plot(4).get_size_inches()[0] > 1
+    folder = write_altered(world, tmp_path / "files", 3)
+    assert len(list((folder / "images").glob("*.png"))) == 3
+    assert (folder / "factors.csv").read_text().splitlines()[:2] == ["file,x,y,size", "images/0000000.png,0,0,0"]
+
+
+def test_a_store_that_was_moved_goes_on(made: Made, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere"
+    made.folder.parent.rename(moved)
+    try:
+        assert perturb(BASE, ATTACK, moved).folder == moved / made.folder.name
+    finally:
+        moved.rename(made.folder.parent)
+
+
+def test_commands_on_a_manipulation(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = str(made.folder)
+    assert main(["show", folder]) == 0
+    assert "diminished side" in capsys.readouterr().out
+    assert main(["show", folder, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["after"].keys() == {"foster", "diminish", "gap"}
+    assert main(["report", folder]) == 0
+    assert "change ×" not in capsys.readouterr().err
+    assert "A manipulation of micro" in (made.folder / "report.html").read_text()
+    for words in (["evaluate", folder, "--quiet"], ["diagnose", folder], ["traverse", folder], ["intrinsic", folder]):
+        assert main(words) == 2
+        said = capsys.readouterr().err
+        assert "trains a change of images" in said
+        assert "Traceback" not in said
+    assert main(["export", folder, "shared"]) == 0
+    assert "unweave train perturbed" in capsys.readouterr().out
+    assert str(made.folder.parent) not in (tmp_path / "shared" / "config.json").read_text()
+    one, other = (replace(BASE, world=Perturbed(place)).resolve() for place in ("shared", folder))
+    assert one.id == other.id
+
+
+def test_over_pruned_models_are_left_out_and_too_few_are_refused() -> None:
+    found = [Candidate(str(n), n, 0.1 * n, 3 - (n == 0), n == 0) for n in range(4)]
+    assert sides_of(found, Attack()) == (("1",), ("3",))
+    assert sides_of(found, Attack(control="same")) == (("1",), ("1",))
+    assert sides_of(found, Attack(control="reversed")) == (("3",), ("1",))
+    assert [one.side for one in marked(found, (("1",), ("3",)))] == ["", "foster", "", "diminish"]
+    with pytest.raises(ValueError, match="of 4 finished models 1 are over-pruned"):
+        sides_of(found, Attack(ensemble=2))
+
+
+def test_own_runs_by_either_side(made: Made, tmp_path: Path) -> None:
+    one, other = (str(made.folder.parent / each.id) for each in made.candidates[:2])
+    attack = replace(ATTACK, control="same")
+    control = perturb(BASE, attack, tmp_path, foster=[one], diminish=[one])
+    assert attack_of(control.run).control == "same"
+    assert control.to_plain()["chosen"]["foster"] == [one]
+    with pytest.raises(ValueError, match="given twice"):
+        perturb(BASE, ATTACK, tmp_path, foster=[one], diminish=[one])
+    with pytest.raises(ValueError, match="both sides"):
+        perturb(BASE, ATTACK, tmp_path, foster=[one])
+    wide = train(replace(BASE, latents=4, steps=2), tmp_path / "wide")
+    with pytest.raises(ValueError, match="another number of latents"):
+        perturb(BASE, ATTACK, tmp_path, foster=[other], diminish=[wide])
+    lone = train(replace(BASE, world=Perturbed(str(made.folder)), steps=2), tmp_path / "lone")
+    with pytest.raises(ValueError, match="another world"):
+        perturb(BASE, ATTACK, tmp_path, foster=[other], diminish=[lone])
+
+
+@pytest.mark.parametrize(
+    ("base", "words"),
+    [
+        (replace(BASE, world=SynthLin()), "synth_lin has no factors"),
+        (replace(BASE, objective=AE()), "no VAE with one σ a latent"),
+    ],
+)
+def test_what_cannot_be_attacked(base: Experiment, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        check_base(base)
+
+
+def test_udr_chooses_too(made: Made) -> None:
+    found = perturb(BASE, replace(ATTACK, by="udr", perturb_steps=3), made.folder.parent)
+    assert all(0 <= one.score <= 1 for one in found.candidates)
+    assert "UDR" in found.sentences()[0]
+
+
+def test_studies_leave_a_manipulation_unmeasured(made: Made) -> None:
+    table = Store(made.folder.parent).table([made.folder.name])
+    assert table["state"].to_list() == ["done"]
+    with pytest.raises(ValueError, match="trains a change of images"):
+        Run(made.folder).encode(torch.zeros(1, 1, 32, 32))
