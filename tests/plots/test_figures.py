@@ -197,6 +197,13 @@ def test_reconstructions_stand_below_originals() -> None:
     assert len(images.reconstructions(noise(13, 1, 8, 8), noise(13, 1, 8, 8)).texts) == 4
 
 
+def test_named_rows_have_their_names() -> None:
+    drawn = images.named_rows(noise(3, 4, 1, 8, 8), ("original", "change", "altered"))
+    assert [text.get_text() for text in drawn.texts] == ["original", "change", "altered"]
+    with pytest.raises(ValueError, match="names"):
+        images.named_rows(noise(3, 4, 1, 8, 8), ("original",))
+
+
 def test_planes() -> None:
     figure = images.plane(noise(2, 3, 1, 8, 8), [0.5, 1.0], [1, 2, 3], "latent 1", "latent $0")
     assert [text.get_text() for text in figure.texts] == ["0.5", "1", "latent 1", "1", "2", "3", "latent $0"]

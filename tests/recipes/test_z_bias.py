@@ -1,0 +1,161 @@
+"""Chapter 4 of Zietlow (2022): the chain of its models, what is claimed of them, and what a size may say."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+import torch
+
+from unweave.data.altered import Noise, Perturbed
+from unweave.data.micro import Micro
+from unweave.models.method import Given
+from unweave.models.networks import MLP
+from unweave.models.objectives import Perturbation
+from unweave.recipes.reproduce import reproduce
+from unweave.recipes.reproductions import find_reproduction
+from unweave.recipes.zietlow2022 import bias
+from unweave.recipes.zietlow2022.bias import COLUMNS, KINDS, MODIFIED, NOISE, ORIGINAL, REVERSED, SAME, TABLE
+from unweave.recipes.zietlow2022.bias_search import ASKED
+from unweave.recipes.zietlow2022.bias_table import judge_table
+from unweave.recipes.zietlow2022.table_4_2 import PUBLISHED
+from unweave.studies.results import Results
+from unweave.studies.run import run_study
+from unweave.studies.store import Store
+from unweave.studies.verdicts import Comparison
+
+IDS = ("z-table-4.2", "z-fig-4.3", "z-fig-4.4", "z-fig-4.8", "z-fig-4.9", "z-fig-4.10", "z-fig-4.11")
+"""One of every judge; the other tables and figures differ in a metric."""
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A smoke of seconds, whose models use all their latents."""
+    amount = replace(
+        bias.AMOUNTS["smoke"],
+        methods=("AE", "β-VAE", "TC-VAE"),
+        n_seeds=2,
+        n_candidates=3,
+        steps=100,
+        perturb_steps=6,
+        n_samples=300,
+        scales=(1.0, 2.0),
+        rate=1e-2,
+        changes={"network": MLP((8,), (8,), "relu", "relu"), "init": "pytorch", "batch_size": 8},
+    )
+    monkeypatch.setitem(bias.AMOUNTS, "smoke", amount)
+    place = replace(bias.PLACES["micro"], strengths={"β-VAE": 1e-3, "TC-VAE": 1e-3})
+    monkeypatch.setitem(bias.PLACES, "micro", place)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_whole_chain_and_every_page(tmp_path: Path) -> None:
+    asked: list[Results] = []
+
+    def bring(study):
+        asked.append(run_study(study, tmp_path))
+        return asked[-1]
+
+    for name in IDS:
+        found = reproduce(name, "smoke", tmp_path, bring)
+        assert found.outcome.comparisons
+        assert found.count("cannot tell") == len(found.outcome.comparisons), "smoke gives no verdict"
+        assert found.page.is_file()
+    first = asked[IDS.index("z-table-4.2")]
+    assert first.failed.height == 0
+    # 3 to choose from, 3 methods × 3 kinds of images × 2 seeds, 3 manipulations, 2 controls × 2 seeds
+    assert first.table.height == 3 + 18 + 3 + 4
+    groups = bias.grouped(first)
+    assert {condition for _, _, condition in groups} == {ORIGINAL, MODIFIED, NOISE, SAME, REVERSED}
+    assert all(part.height == 2 for part in groups.values())
+    # what follows is a function of the results alone
+    follow = first.study.follow_up
+    assert follow is not None
+    assert list(follow(first)) == list(follow(Results(first.study, Store(tmp_path), first.experiments)))
+    assert {one.resolve().id for one in follow(first)} <= set(first.ids)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_chain_that_was_cut_asks_for_the_same_models(tmp_path: Path) -> None:
+    study = bias.bias_study("cut", "smoke", "", replace(TABLE, methods=("β-VAE",)))
+    run_study(replace(study, follow_up=None), tmp_path)
+    results = run_study(study, tmp_path)
+    assert results.table.height == 3 + 6 + 3 + 4
+
+
+def made_up(scores: dict[tuple[str, str], float], size: str, tmp_path: Path) -> Results:
+    """Results whose β-VAEs, PCLs and others have given mean scores by method and condition."""
+    amount, place = bias.AMOUNTS[size], bias.PLACES["dsprites"]
+    given = (Given("runs/a", "a" * 64),)
+    base = bias._candidate(place, amount, 0)
+    attacks = [replace(base, objective=Perturbation(given, given), seed=seed) for seed in range(len(KINDS))]
+    worlds = {ORIGINAL: place.world, NOISE: Noise(place.world, place.epsilon)}
+    worlds |= {
+        kind: Perturbed(f"runs/{attack.id}", place.world, 0.1, "0" * 63 + str(number))
+        for number, (kind, attack) in enumerate(zip(KINDS, attacks))
+    }
+    rows, experiments = [], list(attacks)
+    for (method, condition), mean in scores.items():
+        for one in bias._of_method(place, amount, worlds[condition], method, range(amount.n_seeds)):
+            experiments.append(one)
+            wobble = 0.02 * ((one.seed * 7919) % 5 - 2) + 0.003 * one.seed * (condition == MODIFIED)
+            measured = dict.fromkeys(COLUMNS.values(), mean + wobble) | {"alignment.n_active": 5}
+            rows.append({"id": one.id, "state": "done", "seed": one.seed} | measured)
+    found = Results(bias.bias_study("x", size, "", TABLE), Store(tmp_path), tuple(experiments))
+    found.__dict__["table"] = pl.from_dicts(rows, infer_schema_length=None)
+    return found
+
+
+def told(outcome_comparisons: tuple[Comparison, ...]) -> dict[str, str]:
+    return {one.what: one.verdict for one in outcome_comparisons}
+
+
+def test_a_drop_agrees_and_its_absence_differs(tmp_path: Path) -> None:
+    scores = {("β-VAE", ORIGINAL): 0.4, ("β-VAE", MODIFIED): 0.1, ("β-VAE", NOISE): 0.35}
+    scores |= {("β-VAE", SAME): 0.4, ("β-VAE", REVERSED): 0.42}
+    scores |= {("TC-VAE", ORIGINAL): 0.2, ("TC-VAE", MODIFIED): 0.4, ("TC-VAE", NOISE): 0.2}
+    scores |= {("PCL", ORIGINAL): 0.2, ("PCL", MODIFIED): 0.2, ("PCL", NOISE): 0.2}
+    scores |= {("WS-GAN", ORIGINAL): 0.6, ("WS-GAN", MODIFIED): 0.3, ("WS-GAN", NOISE): 0.6}
+    outcome = judge_table("MIG", PUBLISHED, made_up(scores, "small", tmp_path), "small")
+    found = told(outcome.comparisons)
+    assert found["dSprites, β-VAE: MIG on original beside modified images"] == "agrees"
+    assert found["dSprites, β-VAE: MIG on noisy beside modified images"] == "agrees"
+    assert found["dSprites, TC-VAE: MIG on original beside modified images"] == "differs"
+    assert found["dSprites, PCL: MIG stays on modified images"] == "agrees"
+    assert found["dSprites, WS-GAN: MIG stays on modified images"] == "differs"
+    assert found["dSprites, β-VAE: control, MIG where both sides are the same models"] == "agrees"
+    assert found["dSprites, β-VAE: control, MIG of the exchanged beside the true manipulation"] == "agrees"
+    assert found["dSprites, FactorVAE: MIG on original beside modified images"] == "cannot tell"
+    assert not any("mean" in one.rule for one in outcome.comparisons), "small judges signs, no numbers"
+    assert any("d = " in one.note for one in outcome.comparisons)
+
+
+def test_only_the_published_size_judges_numbers(tmp_path: Path) -> None:
+    scores = {("β-VAE", ORIGINAL): 0.23, ("β-VAE", MODIFIED): 0.6}
+    found = told(judge_table("MIG", PUBLISHED, made_up(scores, "paper", tmp_path), "paper").comparisons)
+    assert found["dSprites, β-VAE, original: MIG"] == "agrees"
+    assert found["dSprites, β-VAE, modified: MIG"] == "differs"
+    assert not any("imitation" in what and what.endswith(": MIG") for what in found)
+
+
+def test_what_is_published_is_what_is_trained() -> None:
+    study = find_reproduction("z-table-4.2").study("paper")
+    by_method = {(bias.method_of(one.objective), one.world.name): one for one in study.experiments}
+    assert by_method["β-VAE", "dsprites"].objective.beta == 8
+    assert by_method["FactorVAE", "dsprites"].objective.gamma == 35
+    shapes = "shapes3d" if ("β-VAE", "shapes3d") in by_method else "shapes3d_like"
+    assert by_method["TC-VAE", shapes].objective.beta == 32
+    assert by_method["AE", shapes].latents == 6
+    assert by_method["WS-GAN", "dsprites"].steps == 500_000
+    seeds = [one.seed for one in study.experiments if one.world.name == "dsprites"]
+    assert len({seed for seed in seeds if seed < bias.FIRST_CANDIDATE}) == 10
+    assert sum(seed >= bias.FIRST_CANDIDATE for seed in seeds) == 32
+    assert ASKED.searched
+    assert bias.SCALES == (0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
+
+
+def test_the_micro_world_of_the_smoke_is_narrow() -> None:
+    images = Micro(width=0.5).load().examples(torch.tensor([0, 2047]))
+    columns = images.amax((1, 2)) > 0
+    assert columns[0].nonzero().min() >= 8
+    assert columns[1].nonzero().max() <= 27
