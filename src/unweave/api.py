@@ -373,7 +373,8 @@ def perturb(
     ('perturbed', 0.1)
     """
     sides = [[one.path if isinstance(one, Run) else one for one in side] for side in (foster, diminish)]
-    told = {name: value for name, value in settings.items() if name in {field.name for field in fields(Attack)}}
+    names = {field.name for field in fields(Attack)}
+    told: dict[str, Any] = {name: value for name, value in settings.items() if name in names}
     model = {name: value for name, value in settings.items() if name not in told}
     given = [*sides[0], *sides[1]]
     base, attack = perturbing.micro() if world == "micro" and not given else (None, Attack())
@@ -389,7 +390,7 @@ def perturb(
             folder,
             foster=sides[0],
             diminish=sides[1],
-            how=how,  # type: ignore[arg-type]
+            how=how,
         )
 
 

@@ -14,7 +14,8 @@ from unweave.data.files import Progress
 from unweave.data.procedural.disc import render_discs
 from unweave.data.world import Card, Data
 
-SPACE = FactorSpace((Factor("x", 16), Factor("y", 16), Factor("size", 8)))
+N_X, N_Y, N_SIZES = 16, 16, 8
+SPACE = FactorSpace((Factor("x", N_X), Factor("y", N_Y), Factor("size", N_SIZES)))
 
 
 @dataclass(frozen=True)
@@ -41,5 +42,5 @@ class Micro(FactorWorld):
 
     def load(self, progress: Progress | None = None) -> Data:
         return self.weighted(
-            Data(render_discs(*SPACE.sizes, width=self.width), shape=(1, 32, 32), packing="bytes", space=SPACE)
+            Data(render_discs(N_X, N_Y, N_SIZES, self.width), shape=(1, 32, 32), packing="bytes", space=SPACE)
         )

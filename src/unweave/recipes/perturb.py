@@ -46,6 +46,9 @@ Sides = tuple[tuple[str, ...], tuple[str, ...]]
 """Ids or folders of the runs to foster and of those to diminish."""
 
 
+Control = Literal["", "same", "reversed"]
+
+
 @dataclass(frozen=True)
 class Attack:
     """How a manipulation is made. Steps and learning rate are those of the manipulation and of its decoders."""
@@ -57,7 +60,7 @@ class Attack:
     perturb_steps: int | None = number(None, least=1, most=10**12, help="steps of the manipulation (as of a model)")
     perturb_rate: float = number(1e-4, above=0, help="learning rate of the manipulation and the decoders")
     samples: int = number(5, least=1, most=1000, help="codes drawn of every image")
-    control: Literal["", "same", "reversed"] = ""
+    control: Control = ""
     """``same``: the same models on both sides. ``reversed``: the disentangled ones are fostered."""
 
 

@@ -26,7 +26,7 @@ from unweave.models.networks.mlp import MLP
 from unweave.models.objectives import AE, PCL, WSGAN, BetaTCVAE, BetaVAE, FactorVAE, Perturbation, SlowVAE
 from unweave.models.optimisers import Adam
 from unweave.recipes.extent import at_size
-from unweave.recipes.perturb import Attack, Candidate, ids_of, judged, manipulation, marked, sides_of
+from unweave.recipes.perturb import Attack, Candidate, Control, ids_of, judged, manipulation, marked, sides_of
 from unweave.studies.measures.alignment import Alignment
 from unweave.studies.measures.scores import Scores
 from unweave.studies.results import Results
@@ -42,7 +42,7 @@ METHODS = ("AE", *VARIATIONAL, *OTHERS)
 
 ORIGINAL, MODIFIED, NOISE, SAME, REVERSED = "original", "modified", "noise", "same models", "reversed"
 CONDITIONS = (ORIGINAL, MODIFIED, NOISE)
-KINDS = {MODIFIED: "", SAME: "same", REVERSED: "reversed"}
+KINDS: dict[str, Control] = {MODIFIED: "", SAME: "same", REVERSED: "reversed"}
 """Manipulations and what each is called in an attack; the place in this list is the seed that it is trained with."""
 
 FIRST_CANDIDATE = 1000
@@ -189,7 +189,7 @@ def bias_study(name: str, size: str, title: str, asked: Asked) -> Study:
 def follow(size: str, asked: Asked, results: Results) -> list[Experiment]:
     """Manipulations once the models to choose from are there, then the models on what each of them makes."""
     amount = at_size(size, AMOUNTS)
-    found = []
+    found: list[Experiment] = []
     for place in places_of(size, asked):
         made = manipulations(place, amount, asked, results)
         found += made.values()
