@@ -16,26 +16,31 @@ from unweave.shapes import Float, Tensor
 
 @dataclass(frozen=True)
 class Architecture:
-    """Everything that fixes a model's structure."""
+    """Everything that fixes a model's structure.
+
+    ``labels`` says how many values each label of an example has, 0 for a continuous one, where the model reads labels.
+    """
 
     shape: tuple[int, ...] = number(least=1, most=100_000, entries=(1, 4))
     latents: int = number(10, least=1, most=10_000)
     network: Network = Conv()
     posterior: Posterior = Diagonal()
     likelihood: Likelihood = Bernoulli()
+    labels: tuple[int, ...] = number((), least=0, most=10**9, entries=(0, 10_000))
 
 
 class Encoder(nn.Module):
     """A network's trunk with one linear head for every parameter of the posterior."""
 
-    def __init__(self, architecture: Architecture) -> None:
+    def __init__(self, architecture: Architecture, joined: int = 0) -> None:
         super().__init__()
-        self.trunk, n_features = architecture.network.trunk(architecture.shape)
+        more = (joined,) if joined else ()
+        self.trunk, n_features = architecture.network.trunk(architecture.shape, *more)
         sizes = architecture.posterior.heads(architecture.latents)
         self.heads = nn.ModuleDict({name: Dense(n_features, size) for name, size in sizes.items()})
 
-    def forward(self, x: Float[Tensor, "batch ..."]) -> Heads:
-        features = self.trunk(x)
+    def forward(self, x: Float[Tensor, "batch ..."], *joined: Float[Tensor, "batch column"]) -> Heads:
+        features = self.trunk(x, *joined)
         return {name: head(features) for name, head in self.heads.items()}
 
 

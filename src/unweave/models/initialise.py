@@ -27,7 +27,7 @@ def initialise(module: nn.Module, scheme: Scheme, seed: int, first: int = 0) -> 
 
 
 def _limit(name: str, parameter: Tensor, scheme: Scheme, fan_in: int) -> float:
-    if name.endswith("log_noise"):
+    if name.endswith("log_noise") or "_offset" in name:
         return 0.0
     if scheme == "pytorch":
         return 1.0 / math.sqrt(fan_in)

@@ -7,7 +7,9 @@ from unweave.models.objectives.beta_tcvae import BetaTCVAE
 from unweave.models.objectives.beta_vae import VAE, BetaVAE, BetaVAEFull
 from unweave.models.objectives.dip_vae import DIPVAEI, DIPVAEII
 from unweave.models.objectives.factor_vae import FactorVAE
+from unweave.models.objectives.ivae import IVAE
 from unweave.models.objectives.objective import MODEL, Objective
+from unweave.models.objectives.semi_supervised import SemiVAE
 
 OBJECTIVES: dict[str, type[Method]] = {
     "ae": AE,
@@ -19,9 +21,11 @@ OBJECTIVES: dict[str, type[Method]] = {
     "beta_tcvae": BetaTCVAE,
     "dip_vae_i": DIPVAEI,
     "dip_vae_ii": DIPVAEII,
+    "ivae": IVAE,
+    "semi_vae": SemiVAE,
 }
 
 __all__ = [
-    "AE", "DIPVAEI", "DIPVAEII", "MODEL", "OBJECTIVES", "VAE", "AnnealedVAE", "Batch", "BetaTCVAE", "BetaVAE",
-    "BetaVAEFull", "Context", "FactorVAE", "Method", "Objective", "Phase", "Terms", "new_networks",
+    "AE", "DIPVAEI", "DIPVAEII", "IVAE", "MODEL", "OBJECTIVES", "VAE", "AnnealedVAE", "Batch", "BetaTCVAE", "BetaVAE",
+    "BetaVAEFull", "Context", "FactorVAE", "Method", "Objective", "Phase", "SemiVAE", "Terms", "new_networks",
 ]  # fmt: skip

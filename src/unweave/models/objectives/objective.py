@@ -29,12 +29,17 @@ class Objective(Method):
 
     def loss(self, batch: Batch, context: Context) -> tuple[Terms, Code]:
         """Every named term of the model's loss for one batch, ``loss`` itself among them."""
-        code, reconstructions = context.networks[MODEL](batch["images"], batch["noise"])
+        code, reconstructions = self.passed(batch, context)
         terms = self.terms(code, context)
         reconstruction = reconstructions.mean()
         # loss = reconstruction + min(1, t / warmup) · regulariser
         loss = reconstruction + _share(context) * terms["regulariser"]
         return {"loss": loss, "reconstruction": reconstruction} | terms, code
+
+    def passed(self, batch: Batch, context: Context) -> tuple[Code, Tensor]:
+        """What the model says of the batch: its code, and every example's reconstruction loss."""
+        passed: tuple[Code, Tensor] = context.networks[MODEL](batch["images"], batch["noise"])
+        return passed
 
 
 def total_kl(code: Code) -> Float[Tensor, ""]:
