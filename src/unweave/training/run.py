@@ -15,7 +15,7 @@ from unweave.runs.state import state_of, steps
 from unweave.shapes import Float, Int, Tensor
 from unweave.training.batches import training_rows
 from unweave.training.checkpoint import model_with, read_tensors
-from unweave.training.experiment import Experiment, read_experiment
+from unweave.training.experiment import Experiment, Form, read_experiment
 from unweave.training.history import History, read_history
 
 RUN = "the folder of a run, with the config.json and model.safetensors that `unweave train` writes"
@@ -73,7 +73,9 @@ class Run:
     def load_weights(self, name: str) -> Autoencoder:
         """The model with the weights of one file of this folder: a snapshot, for example."""
         tensors, metadata = read_tensors(self.files.read(name), self.path / name)
-        model = model_with(self.experiment.architecture(_shape(metadata, self.path / name)), tensors, self.path / name)
+        form = _form(metadata, self.path / name)
+        architecture = self.experiment.architecture(form.shape, form.labels)
+        model = model_with(self.experiment.objective, architecture, tensors, self.path / name)
         return model.to(self.device, memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 
     def rows(self, n: int, seed: int = 0) -> Int[Tensor, " sample"]:
@@ -139,8 +141,13 @@ class Run:
             raise ValueError(f"{self.path} is {state.column}; {advice}")
 
 
-def _shape(metadata: dict[str, str], place: Path) -> tuple[int, ...]:
-    sizes = str(metadata.get("shape", "")).split(",")
-    if not all(size.isascii() and size.isdecimal() and 0 < int(size) <= 100_000 for size in sizes):
+def _form(metadata: dict[str, str], place: Path) -> Form:
+    parts = [part.split(",") for part in str(metadata.get("shape", "")).split(" ")]
+    if len(parts) > 2 or not all(
+        size.isascii() and size.isdecimal() and len(size) < 10 for sizes in parts for size in sizes
+    ):
         raise ValueError(f"{place} does not say of which shape the examples are")
-    return tuple(map(int, sizes))
+    shape, *labels = (tuple(map(int, sizes)) for sizes in parts)
+    if not all(0 < size <= 100_000 for size in shape):
+        raise ValueError(f"{place} does not say of which shape the examples are")
+    return Form(shape, *labels)

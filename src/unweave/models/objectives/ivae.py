@@ -1,7 +1,7 @@
 """iVAE (Khemakhem et al., 2020; Bonheme, 2023, ch. 5): the prior of the codes is a function of observed labels.
 
-Two models that explain the data equally well then agree up to the order and the scale of their latents, where the labels
-change the prior enough: a VAE with a fixed prior has no such promise.
+Two models that explain the data equally well then agree up to the order and the scale of their latents, where labels
+change the prior enough; a VAE with a fixed prior makes no such promise.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from unweave.config import number
 from unweave.models.autoencoder import Architecture
 from unweave.models.conditional import ConditionalAutoencoder
 from unweave.models.labels import Encoding
-from unweave.models.method import Batch, Context, Phase, Terms
-from unweave.models.objectives.objective import MODEL, Objective, total_kl
+from unweave.models.method import MODEL, Batch, Context, Phase, Terms
+from unweave.models.objectives.objective import Objective, total_kl
 from unweave.models.posteriors import Code
 from unweave.shapes import Float, Tensor
 
@@ -52,8 +52,9 @@ class IVAE(Objective):
     def phases(self) -> tuple[Phase, ...]:
         return (Phase((MODEL,), self.loss),)
 
-    def passed(self, batch: Batch, context: Context) -> tuple[Code, Tensor]:
-        return context.networks[MODEL](batch["images"], batch["noise"], batch["labels"])
+    def loss(self, batch: Batch, context: Context) -> tuple[Terms, Code]:
+        code, reconstructions = context.networks[MODEL](batch["images"], batch["noise"], batch["labels"])
+        return self.totals(code, reconstructions, context), code
 
     def terms(self, code: Code, context: Context) -> Terms:
         kl = total_kl(code)

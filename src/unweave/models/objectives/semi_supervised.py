@@ -1,9 +1,9 @@
 """β-VAE with a few labels (Locatello et al., 2020): a regulariser on the mean codes of examples with known factors.
 
-The first latents are to be the labels, one each. ``protocol="study"`` does what disentanglement_lib does: it sums over the
-batch, takes labels as they are (``l2``, ``cov``) or divides them by their number of values (``xent``), and ``l2`` without
-a learned scale compares every code with every label of the batch. By default all of that is mended: means over the
-batch, labels from 0 to 1, every code with its own label.
+The first latents are to be the labels, one each. ``protocol="study"`` does what disentanglement_lib does: it sums over
+the batch, takes labels as they are (``l2``, ``cov``) or divides them by their number of values (``xent``), and ``l2``
+without a learned scale compares every code with every label of the batch. By default all of that is mended: means over
+the batch, labels from 0 to 1, every code with its own label.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from torch.nn import functional
 from unweave.config import number
 from unweave.models.autoencoder import Architecture
 from unweave.models.labels import scaled_labels
-from unweave.models.method import Batch, Context, Phase, Terms
-from unweave.models.objectives.objective import MODEL, Objective, total_kl
+from unweave.models.method import MODEL, Batch, Context, Phase, Terms
+from unweave.models.objectives.objective import Objective, total_kl
 from unweave.models.posteriors import Code
 from unweave.shapes import Float, Scalar, Tensor
 
