@@ -84,7 +84,7 @@ class Moving(nn.Module):
 
 def fresh_of(network: nn.Module) -> dict[str, Tensor]:
     """The next values of a network's buffers, by name, of the layers that were used since this was last asked."""
-    found = {}
+    found: dict[str, Tensor] = {}
     for place, layer in _moving(network):
         found |= {f"{place}.{name}" if place else name: value.detach() for name, value in layer.fresh.items()}
         layer.fresh = {}

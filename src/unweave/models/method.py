@@ -1,7 +1,7 @@
 """What a method is: its networks, what a batch of it holds, its phases, and what of it is kept.
 
 β-VAE is one network and one phase; FactorVAE has a discriminator beside it and a phase that trains it; a GAN has three
-of each. The maths is written for one model and one batch; engines call it for one model, or map it over a stack of them.
+of each. The maths is written for one model and one batch; engines call it for one model, or map it over a stack.
 """
 
 from abc import ABC, abstractmethod

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from unweave.data.world import Data
-from unweave.models.objectives import MODEL, Context, Phase, Terms, kept_weights, new_networks
 from unweave.models.layers import fresh_of
+from unweave.models.objectives import MODEL, Context, Phase, Terms, kept_weights, new_networks
 from unweave.models.optimisers import Optimiser, Tensors
 from unweave.models.posteriors import Code
 from unweave.shapes import Tensor
@@ -114,7 +114,8 @@ class Alone:
 
     def _update(self, phase: Phase, loss: Tensor) -> None:
         owned = [self.parameters[name] for name in phase.updates]
-        gradients = torch.autograd.grad(loss, [parameter for held in owned for parameter in held.values()])
+        wanted = [parameter for held in owned for parameter in held.values()]
+        gradients = torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)
         with torch.no_grad():
             for name, parameters in zip(phase.updates, owned):
                 own, gradients = gradients[: len(parameters)], gradients[len(parameters) :]

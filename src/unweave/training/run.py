@@ -174,7 +174,7 @@ class Run:
     ) -> Float[Tensor, "sample ..."]:
         """New examples: codes drawn from the prior, decoded.
 
-        Where the prior is one of labels, ``labels`` chooses them by name, ``{"shape": 2}``; those not named are those of
+        Where the prior is one of labels, ``labels`` chooses some by name, ``{"shape": 2}``; the others are those of
         examples of the data.
         """
         noise = rng.normal(seed, rng.Purpose.EVALUATE, 0, n, self.experiment.latents)

@@ -3,8 +3,7 @@
 What two images share is coded once: the two posteriors of a shared latent are replaced by their average.
 """
 
-from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
@@ -17,7 +16,8 @@ from unweave.models.posteriors import Code, Diagonal, Heads, Posterior
 from unweave.shapes import Bool, Float, Scalar, Tensor
 
 Average = Literal["gvae", "ml_vae"]
-Pair = tuple[Float[Tensor, "pair latent"], Float[Tensor, "pair latent"]]
+Pair = tuple[Float[Tensor, "pair latent"], ...]
+"""One of the two examples each."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,9 @@ class GVAE(PairVAE):
         """The loss with the posteriors averaged by what is known of each pair."""
         model = context.networks[MODEL]
         latent = torch.arange(batch["noise"].shape[-1], device=batch["group"].device)
-        code = shared_code(model.encoder(batch["images"]), batch["noise"], batch["group"][:, None] == latent, self.average)
+        code = shared_code(
+            model.encoder(batch["images"]), batch["noise"], batch["group"][:, None] == latent, self.average
+        )
         outputs = model.decoder(code.sampled)
         losses = model.architecture.likelihood.loss(batch["images"], outputs, model.log_noise)
         return self.totals(code, losses, context), code
@@ -96,7 +98,7 @@ class MLVAE(GVAE):
 
 @dataclass(frozen=True)
 class SharedCode(Posterior):
-    """A diagonal posterior over pairs, firsts in the first half of the batch: latents that hardly differ are averaged."""
+    """A diagonal posterior over pairs, firsts in the batch's first half: latents that hardly differ are averaged."""
 
     average: Average = "gvae"
     name: ClassVar[str] = "shared"

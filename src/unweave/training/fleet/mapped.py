@@ -194,8 +194,7 @@ def new_mapped_fleet(members: Members, n_examples: int, form: Form) -> MappedFle
         ]
     optimisers = {name: phase.optimiser for phase in first.objective.phases() for name in phase.updates}
     stacks = {
-        name: _stack([networks[name] for networks in made], optimisers.get(name) or first.optimiser)
-        for name in made[0]
+        name: _stack([networks[name] for networks in made], optimisers.get(name) or first.optimiser) for name in made[0]
     }
     scalars = scalars_of([experiment.objective for experiment in members.experiments], device)
     failed_terms = torch.zeros(n, MOST_TERMS, device=device)

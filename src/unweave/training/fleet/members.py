@@ -61,7 +61,11 @@ def arrange(experiments: Sequence[Experiment], *, least: int = 2) -> Members:
 
 def _doubles(experiment: Experiment, n: int, least: int) -> int:
     objective = experiment.objective
-    products = len(objective.phases()) > 1 or is_mapped(objective) or not isinstance(objective.posterior, Diagonal | Deterministic)
+    products = (
+        len(objective.phases()) > 1
+        or is_mapped(objective)
+        or not isinstance(objective.posterior, Diagonal | Deterministic)
+    )
     return -n % ALIKE if products and least >= ALIKE else max(0, least - n)
 
 
