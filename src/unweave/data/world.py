@@ -101,7 +101,7 @@ class Data:
         draws = rng.uniform(seed, purpose, step, len(rows), self.nuisance.n_draws)
         return self.nuisance.apply(images, draws.to(images.device))
 
-    def factors(self, rows: Int[Tensor, " batch"]) -> Shaped[Tensor, "batch factor"]:
+    def factors(self, rows: Int[Tensor, "*any"]) -> Shaped[Tensor, "*any factor"]:
         """The factors of rows in a world, or the labels of labelled data."""
         if self.space is not None:
             return self.space.values(rows)

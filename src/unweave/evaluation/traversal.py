@@ -36,14 +36,14 @@ def strips(
     *,
     latents: Sequence[int] | None = None,
     image: Float[Tensor, "..."] | None = None,
+    labels: Float[Tensor, " label"] | None = None,
     n: int = 11,
     width: float = 2.5,
 ) -> Strips:
     """One row a latent, in the order of :func:`by_deviation`, around the code of an image."""
     found = description or describe(run)
     chosen = _chosen(run, latents, found)
-    start = run.images(1)[0] if image is None else image
-    frames = run.traverse(start, latents=chosen, n=n, width=width)
+    frames = run.traverse(image, labels, latents=chosen, n=n, width=width)
     return _strips(frames, torch.linspace(-width, width, n), chosen, found)
 
 
@@ -53,6 +53,7 @@ def plane(
     second: int,
     *,
     image: Float[Tensor, "..."] | None = None,
+    labels: Float[Tensor, " label"] | None = None,
     n: int = 9,
     width: float = 2.5,
 ) -> Float[Tensor, "row column ..."]:
@@ -63,7 +64,7 @@ def plane(
     _inside(run, (first, second))
     if first == second:
         raise ValueError(f"a plane needs two different latents, given {first} twice")
-    start = run.encode(run.images(1) if image is None else image[None]).mean[0]
+    start = run.start(image, labels)
     values = torch.linspace(-width, width, n)
     codes = start.repeat(n, n, 1)
     # upwards is more, as on paper
@@ -78,7 +79,7 @@ def eigenfaces(
     """The decoded mean code, and z_mean ± width · e_j for the first latents in the order of their mean σ."""
     found = description or describe(run)
     chosen = by_deviation(found)[:n_latents]
-    middle = run.encode(run.images(N_MEAN, seed)).mean.mean(0)
+    middle = run.encode(run.images(N_MEAN, seed), run.labels(N_MEAN, seed)).mean.mean(0)
     codes = middle.repeat(len(chosen), 3, 1)
     for row, latent in enumerate(chosen):
         codes[row, 0, latent] -= width

@@ -1,6 +1,5 @@
 """Approximate posteriors: from an encoder's heads and standard normal noise to a code."""
 
-import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -51,8 +50,8 @@ class Code:
 
     def map(self, change: Callable[[Tensor], Tensor]) -> "Code":
         """The code with every one of its tensors changed."""
-        values = [getattr(self, field.name) for field in dataclasses.fields(self)]
-        return Code(*(None if value is None else change(value) for value in values))
+        held = {name: value for name, value in vars(self).items() if value is not None}
+        return Code(**{name: change(value) for name, value in held.items()})
 
 
 def under_prior(code: Code, mean: Float[Tensor, "batch latent"], log_variance: Float[Tensor, "batch latent"]) -> Code:

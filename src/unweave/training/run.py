@@ -190,7 +190,8 @@ class Run:
         data, sizes = self.data, self.model.architecture.labels
         rows = rng.integers(len(data), seed, rng.Purpose.EVALUATE, 1, n, 1)[:, 0]
         table = with_chosen(data.given(rows).to(torch.float32), chosen, data.given_names)
-        mean, log_variance = self.model.prior_of(checked_labels(table, n, data.given_names, sizes).to(self.device))
+        model: Any = self.model
+        mean, log_variance = model.prior_of(checked_labels(table, n, data.given_names, sizes).to(self.device))
         return mean.cpu(), log_variance.cpu()
 
     def _checked(self, labels: Any, n: int) -> Float[Tensor, "sample label"]:
@@ -211,8 +212,8 @@ class Run:
 
 def joined(codes: Sequence[Code]) -> Code:
     """The codes of several batches as one."""
-    columns = zip(*(vars(code).values() for code in codes))
-    return Code(*(None if parts[0] is None else torch.cat(parts) for parts in columns))
+    names = [name for name, value in vars(codes[0]).items() if value is not None]
+    return Code(**{name: torch.cat([getattr(code, name) for code in codes]) for name in names})
 
 
 def _form(metadata: dict[str, str], place: Path) -> Form:

@@ -58,7 +58,7 @@ def examples_answer(opened: OpenRun, rows: Int[Tensor, " sample"]) -> ExamplesAn
         rows=rows.tolist(),
         names=list(factor_names(run.data)) if factors is not None else [],
         factors=[] if factors is None else factors.double().tolist(),
-        codes=run.encode(images_of(opened, rows)).mean.tolist(),
+        codes=run.encode(images_of(opened, rows), run.labels(rows=rows)).mean.tolist(),
         n_data=len(run.data),
     )
 
@@ -84,7 +84,8 @@ def diagnosis_answer(opened: OpenRun) -> DiagnosisAnswer:
     run, code = opened.with_data(), described(opened).code
     found = diagnose_described(described(opened))
     used = torch.tensor([kind != "passive" for kind in found.types])
-    decoder = look_at_decoder(run, run.images(N_EXAMPLES), code, used, n_jacobians=N_JACOBIANS)
+    images, labels = run.images(N_EXAMPLES), run.labels(N_EXAMPLES)
+    decoder = look_at_decoder(run, images, code, used, labels=labels, n_jacobians=N_JACOBIANS)
     told = findings(found, expected_of(run.experiment.world.card().space), decoder)
     numbers = {name: number(value) for name, value in _numbers(found, decoder).items()}
     return DiagnosisAnswer(

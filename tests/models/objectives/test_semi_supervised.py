@@ -132,6 +132,7 @@ class Passed(nn.Module):
 
     def __init__(self, code, reconstructions, labelled):
         super().__init__()
+        self.architecture = Architecture((64, 64), code.mean.shape[1], labels=DSPRITES)
         self.known, self.labelled = (code, reconstructions), labelled
 
     def forward(self, images, noise):

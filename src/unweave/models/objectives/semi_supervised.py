@@ -52,10 +52,16 @@ class SemiVAE(Objective):
         return ("images", "noise", "labelled_images", "labelled_labels")
 
     def networks(self, architecture: Architecture) -> dict[str, nn.Module]:
-        return super().networks(architecture) | {SUPERVISION: Supervision(self, architecture)}
+        supervision = Supervision(self, architecture)
+        return super().networks(architecture) | ({SUPERVISION: supervision} if self.learns_more else {})
 
     def phases(self) -> tuple[Phase, ...]:
-        return (Phase((MODEL, SUPERVISION), self.loss),)
+        return (Phase((MODEL, SUPERVISION) if self.learns_more else (MODEL,), self.loss),)
+
+    @property
+    def learns_more(self) -> bool:
+        """Whether the regulariser has weights of its own."""
+        return self.regulariser == "embed" or (self.regulariser == "l2" and self.learned_scale)
 
     def terms(self, code: Code, context: Context) -> Terms:
         kl = total_kl(code)
@@ -63,8 +69,9 @@ class SemiVAE(Objective):
 
     def loss(self, batch: Batch, context: Context) -> tuple[Terms, Code]:
         terms, code = super().loss(batch, context)
-        means = context.networks[MODEL].encode(batch["labelled_images"]).mean
-        supervision = context.networks[SUPERVISION](means, batch["labelled_labels"])
+        model = context.networks[MODEL]
+        regulariser = context.networks[SUPERVISION] if self.learns_more else Supervision(self, model.architecture)
+        supervision = regulariser(model.encode(batch["labelled_images"]).mean, batch["labelled_labels"])
         # loss = reconstruction + β KL + γ(t) R
         loss = terms["loss"] + self.weight(context.step).to(supervision.dtype) * supervision
         return terms | {"loss": loss, "supervision": supervision}, code
