@@ -4,6 +4,7 @@ from unweave.data.cars3d import Cars3D
 from unweave.data.celeba import CelebA
 from unweave.data.dsprites import ColorDSprites, DSprites, NoisyDSprites, ScreamDSprites
 from unweave.data.images import Images
+from unweave.data.ivae_toy import IVAEToy
 from unweave.data.lpc_sprites import LPCSprites
 from unweave.data.micro import Micro
 from unweave.data.mnist import MNIST, FashionMNIST
@@ -28,6 +29,7 @@ WORLDS: dict[str, type[World]] = {
     "micro": Micro,
     "synth_lin": SynthLin,
     "synth_nonlin": SynthNonLin,
+    "ivae_toy": IVAEToy,
     "mnist": MNIST,
     "fashion_mnist": FashionMNIST,
     "celeba": CelebA,

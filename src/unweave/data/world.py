@@ -51,8 +51,9 @@ class Data:
     ``store`` holds bits (uint8 [sample, byte], eight pixels a byte, first pixel in the highest bit), bytes
     (uint8 [sample, channel, height, width]), floats (float32 [sample, …]) or parts (integers [sample, part], from which
     ``composition`` makes the images); examples come out as float32 in [0, 1], or as they are for floats. ``pairs`` are
-    the rows that belong together, where the data says so: first and second. ``segments`` are what methods with labels
-    are told of each row, where that is not the labels by which codes are scored.
+    the rows that belong together, where the data says so: first and second. ``weights`` say how often a row comes in
+    training, where that is not uniform. ``segments`` are what methods with labels are told of each row, where that is
+    not the labels by which codes are scored.
     """
 
     store: Shaped[Tensor, "sample ..."]
@@ -64,6 +65,7 @@ class Data:
     nuisance: Nuisance | None = None
     composition: Composition | None = None
     pairs: Int[Tensor, "pair 2"] | None = None
+    weights: Float[Tensor, " sample"] | None = None
     segments: Int[Tensor, " sample"] | None = None
 
     def __len__(self) -> int:
@@ -71,15 +73,8 @@ class Data:
 
     def to(self, device: torch.device | str) -> "Data":
         """The same data, resident on a device."""
-        moved: dict[str, Any] = {
-            name: None if part is None else part.to(device)
-            for name, part in (
-                ("labels", self.labels),
-                ("composition", self.composition),
-                ("pairs", self.pairs),
-                ("segments", self.segments),
-            )
-        }
+        parts = {name: getattr(self, name) for name in ("labels", "composition", "pairs", "weights", "segments")}
+        moved: dict[str, Any] = {name: None if part is None else part.to(device) for name, part in parts.items()}
         return replace(self, store=self.store.to(device), **moved)
 
     @cached_property
@@ -155,7 +150,10 @@ def _bits_table(device: torch.device) -> Float[Tensor, "byte bit"]:
 
 @dataclass(frozen=True)
 class Card:
-    """What `unweave worlds` shows: nothing here needs the data itself."""
+    """What `unweave worlds` shows: nothing here needs the data itself.
+
+    ``labels`` are those of a world without factors; ``pairs`` and ``segments`` say in words what the data has of them.
+    """
 
     title: str
     shape: tuple[int, ...]
@@ -164,6 +162,9 @@ class Card:
     on_disk: bool
     how_to_get: str
     note: str = ""
+    labels: tuple[str, ...] = ()
+    pairs: str = ""
+    segments: str = ""
 
 
 class World(ABC):

@@ -23,6 +23,7 @@ import torch
 from torch import nn
 
 from unweave import rng
+from unweave.data.correlated import draw_places, row_thresholds
 from unweave.data.pairings import Pairing
 from unweave.data.world import Data
 from unweave.models.objectives import Batch, Context, Draw, Method
@@ -54,7 +55,8 @@ Draws = dict[str, Tensor]
 class Source:
     """The data and everything that decides which of it comes when, for models that train together.
 
-    ``rows`` may be trained on (None: all); ``labelled`` are those whose labels a method may know.
+    ``rows`` may be trained on (None: all); ``labelled`` are those whose labels a method may know; ``thresholds`` say how
+    often each comes, where not all come alike.
     """
 
     data: Data
@@ -67,6 +69,7 @@ class Source:
     pairing: Pairing | None = None
     labelled: Int[Tensor, "model sample"] | None = None
     own_draws: Mapping[str, Draw] = field(default_factory=dict)
+    thresholds: Int[Tensor, "*model sample"] | None = None
 
     @property
     def block(self) -> int:
@@ -81,18 +84,21 @@ def source_of(experiments: Sequence[Experiment], data: Data) -> Source:
     check_supervision(first, data)
     kept = [training_rows(experiment, len(data)) for experiment in experiments]
     sizes = [experiment.latents for experiment in experiments]
-    form = form_of(first.objective, data)
+    form, stacked = form_of(first.objective, data), None
+    if kept[0] is not None:
+        stacked = torch.stack([rows.to(device) for rows in kept if rows is not None])
     return Source(
         data,
         first,
         frozenset(part for experiment in experiments for part in experiment.objective.batch),
         max(sizes),
         torch.tensor([experiment.seed for experiment in experiments], device=device),
-        None if kept[0] is None else torch.stack([rows.to(device) for rows in kept if rows is not None]),
+        stacked,
         _latent_mask(sizes, device),
         first.objective.pairing,
         _labelled(experiments, kept, len(data), device),
         first.objective.draws(first.architecture(form.shape, form.labels)),
+        _thresholds(first, data, stacked),
     )
 
 
@@ -313,12 +319,24 @@ def _labelled(
     return torch.stack(chosen)
 
 
+def _thresholds(
+    first: Experiment, data: Data, rows: Int[Tensor, "model sample"] | None
+) -> Int[Tensor, "*model sample"] | None:
+    if data.weights is None:
+        return None
+    if first.order != "iid":
+        raise ValueError("correlated factors come more often together, and order=epochs takes all alike; set order=iid")
+    return row_thresholds(data.weights if rows is None else data.weights[rows])
+
+
 def _n_labelled(method: Method) -> int:
     return int(getattr(method, "labelled"))  # noqa: B009  (only methods that name the part have the field)
 
 
 def _places(source: Source, seeds: Tensor, steps: Tensor, purpose: Purpose) -> Int[Tensor, "step model batch"]:
     size, n_rows = source.first.batch_size, _n_drawn_from(source, purpose)
+    if source.thresholds is not None:
+        return draw_places(source.thresholds, rng.words(seeds, purpose, steps, size, 2))
     if source.first.order == "iid":
         return rng.integers(n_rows, seeds, purpose, steps, size, 1)[..., 0]
     count = steps[..., None] * size + torch.arange(size, device=steps.device)

@@ -21,14 +21,16 @@ Pair = tuple[Float[Tensor, "pair latent"], ...]
 
 
 @dataclass(frozen=True)
-class PairVAE(Objective):
+class AdaGVAE(Objective):
     """β KL of posteriors that agree in the latents which a pair shares; reconstruction and KL averaged over the pair.
 
-    A pair differs in ``changes`` random factors, or in one and in 1 … all but one, half of the pairs each.
-    ``pairs="random"`` is the control: partners that have nothing to do with each other.
+    Which latents changed is guessed: those whose two posteriors differ more than half as much as any. A pair differs in
+    ``changes`` random factors, or in one and in 1 … all but one, half of the pairs each. ``pairs="random"`` is the
+    control: partners that have nothing to do with each other.
     """
 
-    average: ClassVar[Average]
+    name: ClassVar[str] = "ada_gvae"
+    average: ClassVar[Average] = "gvae"
     beta: Scalar = number(1.0, least=0, help="weight of the KL")
     changes: int | None = number(None, least=1, most=1000, help="factors that change; else one in half of the pairs")
     pairs: Literal["changes", "random"] = "changes"
@@ -37,21 +39,13 @@ class PairVAE(Objective):
     def pairing(self) -> Pairing:
         return RandomPairs() if self.pairs == "random" else Changes(self.changes, often_one=self.changes is None)
 
-    def terms(self, code: Code, context: Context) -> Terms:
-        kl = total_kl(code)
-        return {"regulariser": self.beta * kl, "kl": kl}
-
-
-@dataclass(frozen=True)
-class AdaGVAE(PairVAE):
-    """Which latents changed is guessed: those whose two posteriors differ more than half as much as any."""
-
-    name: ClassVar[str] = "ada_gvae"
-    average: ClassVar[Average] = "gvae"
-
     @property
     def training_posterior(self) -> Posterior:
         return SharedCode(self.average)
+
+    def terms(self, code: Code, context: Context) -> Terms:
+        kl = total_kl(code)
+        return {"regulariser": self.beta * kl, "kl": kl}
 
 
 @dataclass(frozen=True)
@@ -63,11 +57,14 @@ class AdaMLVAE(AdaGVAE):
 
 
 @dataclass(frozen=True)
-class GVAE(PairVAE):
+class GVAE(AdaGVAE):
     """Which factor changed is told: latent number k belongs to factor k, and every other latent is shared."""
 
     name: ClassVar[str] = "gvae"
-    average: ClassVar[Average] = "gvae"
+
+    @property
+    def training_posterior(self) -> Posterior:
+        return self.posterior
 
     @property
     def batch(self) -> tuple[str, ...]:
