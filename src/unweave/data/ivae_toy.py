@@ -17,8 +17,8 @@ from unweave.shapes import Float, Tensor
 SPREADS, SOURCES, FIRST, LATER = range(4)
 """Steps of the counter: each part has its own numbers."""
 
-MOST_TRIES = 1000
-"""Matrices that are drawn and looked at before the best is taken."""
+N_TRIES = 1000
+"""Matrices that are drawn; the first in the better conditioned quarter of them is taken."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class IVAEToy(World):
     """Points [segment × point, observed] = mixing(sources), sources of a segment normal with spreads of its own.
 
     The mixing is that of the original: three layers with columns of unit length, tanh(a) + a/10 after the first two;
-    the last two layers share one matrix, the best conditioned of those drawn.
+    the last two layers share one matrix. Matrices are uniform on [−1, 1], and none that is badly conditioned is taken.
     """
 
     name: ClassVar[str] = "ivae_toy"
@@ -67,21 +67,17 @@ class IVAEToy(World):
 
     def mixed(self, sources: Float[Tensor, "sample source"]) -> Float[Tensor, "sample feature"]:
         """What is observed of sources."""
-        first = _unit_columns(self._drawn(FIRST, self.sources, self.observed))
-        later = _unit_columns(self._drawn(LATER, self.observed, self.observed))
-        inner = _squashed(_squashed(sources @ first) @ later)
-        return inner @ later
+        first, later = self._drawn(FIRST, self.sources, self.observed), self._drawn(LATER, self.observed, self.observed)
+        return _squashed(_squashed(sources @ first) @ later) @ later
 
     def _drawn(self, part: int, rows: int, columns: int) -> Float[Tensor, "row column"]:
-        """The best conditioned of several uniform matrices on [−1, 1]."""
-        tries = rng.uniform(self.seed, rng.Purpose.WORLD, part, MOST_TRIES, rows * columns).double()
-        matrices = (2.0 * tries - 1.0).view(MOST_TRIES, rows, columns)
-        values = torch.linalg.svdvals(matrices / matrices.norm(dim=1, keepdim=True))
-        return matrices[(values[:, 0] / values[:, -1]).argmin()]
-
-
-def _unit_columns(matrix: Float[Tensor, "row column"]) -> Float[Tensor, "row column"]:
-    return matrix / matrix.norm(dim=0, keepdim=True)
+        """A matrix with columns of unit length."""
+        tries = rng.uniform(self.seed, rng.Purpose.WORLD, part, N_TRIES, rows * columns).double()
+        matrices = (2.0 * tries - 1.0).view(N_TRIES, rows, columns)
+        matrices = matrices / matrices.norm(dim=1, keepdim=True)
+        values = torch.linalg.svdvals(matrices)
+        conditions = values[:, 0] / values[:, -1]
+        return matrices[int((conditions <= conditions.quantile(0.25)).long().argmax())]
 
 
 def _squashed(x: Float[Tensor, "sample feature"]) -> Float[Tensor, "sample feature"]:

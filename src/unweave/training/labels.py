@@ -33,7 +33,7 @@ def checked_labels(
 
 
 def with_chosen(
-    labels: Float[Tensor, "sample label"], chosen: Mapping[str, float], names: Sequence[str]
+    labels: Float[Tensor, "sample label"], chosen: Mapping[str, Any], names: Sequence[str]
 ) -> Float[Tensor, "sample label"]:
     """The labels with some of them set, by name, for all rows."""
     table = labels.clone()

@@ -111,7 +111,7 @@ class Run:
     def encode(
         self,
         images: Float[Tensor, "sample ..."],
-        labels: Float[Tensor, "sample label"] | None = None,
+        labels: Any = None,
         *,
         seed: int = 0,
         batch_size: int = 256,
@@ -170,7 +170,7 @@ class Run:
 
     @torch.no_grad()
     def sample(
-        self, n: int = 8, *, labels: Mapping[str, float] | None = None, seed: int = 0
+        self, n: int = 8, *, labels: Mapping[str, Any] | None = None, seed: int = 0
     ) -> Float[Tensor, "sample ..."]:
         """New examples: codes drawn from the prior, decoded.
 
@@ -185,7 +185,7 @@ class Run:
         mean, log_variance = self._prior_codes(n, labels or {}, seed)
         return self.decode(mean + torch.exp(0.5 * log_variance) * noise)
 
-    def _prior_codes(self, n: int, chosen: Mapping[str, float], seed: int) -> tuple[Tensor, Tensor]:
+    def _prior_codes(self, n: int, chosen: Mapping[str, Any], seed: int) -> tuple[Tensor, Tensor]:
         """Mean and log-variance of the prior for labels of the data, some of them chosen."""
         data, sizes = self.data, self.model.architecture.labels
         rows = rng.integers(len(data), seed, rng.Purpose.EVALUATE, 1, n, 1)[:, 0]
