@@ -73,14 +73,20 @@ def _one_batch(
     # a layer's output is what the next one is given; after the trunk's layers come the heads
     n_layers = len(_layers(model.encoder.trunk))
     hidden = given[1 : n_layers + 1] if n_layers else []
-    inner, output = inputs_of_layers(model.decoder, lambda: model.decoder(code.sampled))
     posterior = {"mean": code.mean, "variance": code.variance, "sampled": code.sampled}
     if isinstance(model.architecture.posterior, Deterministic):
         posterior = {"mean": code.mean}
     encoder = {"input": images} | {f"encoder {n}": x for n, x in enumerate(hidden, start=1)} | posterior
-    decoder = {f"decoder {n}": x for n, x in enumerate(inner[1:], start=1)} | {"output": output}
-    named = encoder | decoder
+    named = encoder | _decoder_layers(model, code.sampled)
     return tuple(named), [layer.flatten(1) for layer in named.values()], len(encoder), code
+
+
+def _decoder_layers(model: Autoencoder, codes: Float[Tensor, "sample latent"]) -> dict[str, Tensor]:
+    """None for a model without a decoder."""
+    if not hasattr(model, "decoder"):
+        return {}
+    inner, output = inputs_of_layers(model.decoder, lambda: model.decoder(codes))
+    return {f"decoder {n}": x for n, x in enumerate(inner[1:], start=1)} | {"output": output}
 
 
 def inputs_of_layers(part: nn.Module, run: Any) -> tuple[list[Tensor], Any]:
@@ -99,4 +105,4 @@ def inputs_of_layers(part: nn.Module, run: Any) -> tuple[list[Tensor], Any]:
 
 
 def _layers(part: nn.Module) -> list[nn.Module]:
-    return [module for module in part.modules() if not list(module.children()) and list(module.parameters())]
+    return [module for module in part.modules() if list(module.parameters(recurse=False))]

@@ -10,8 +10,12 @@ from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.objectives.ivae import IVAE
 from unweave.models.objectives.objective import Objective
 from unweave.models.objectives.pair_vae import GVAE, MLVAE, AdaGVAE, AdaMLVAE
+from unweave.models.objectives.pcl import PCL
+from unweave.models.objectives.perturbation import Perturbation
+from unweave.models.objectives.qlae import QLAE
 from unweave.models.objectives.semi_supervised import SemiVAE
 from unweave.models.objectives.slow_vae import SlowVAE
+from unweave.models.objectives.ws_gan import WSGAN
 
 OBJECTIVES: dict[str, type[Method]] = {
     "ae": AE,
@@ -30,10 +34,15 @@ OBJECTIVES: dict[str, type[Method]] = {
     "ada_ml_vae": AdaMLVAE,
     "gvae": GVAE,
     "ml_vae": MLVAE,
+    "perturbation": Perturbation,
+    "pcl": PCL,
+    "ws_gan": WSGAN,
+    "qlae": QLAE,
 }
 
 __all__ = [
-    "AE", "DIPVAEI", "DIPVAEII", "GVAE", "IVAE", "MLVAE", "MODEL", "OBJECTIVES", "VAE", "AdaGVAE", "AdaMLVAE",
-    "AnnealedVAE", "Batch", "BetaTCVAE", "BetaVAE", "BetaVAEFull", "Context", "Draw", "FactorVAE", "Method",
-    "Objective", "Phase", "SemiVAE", "SlowVAE", "Terms", "kept_weights", "new_networks",
+    "AE", "DIPVAEI", "DIPVAEII", "GVAE", "IVAE", "MLVAE", "MODEL", "OBJECTIVES", "PCL", "QLAE", "VAE", "WSGAN",
+    "AdaGVAE", "AdaMLVAE", "AnnealedVAE", "Batch", "BetaTCVAE", "BetaVAE", "BetaVAEFull", "Context", "Draw",
+    "FactorVAE", "Method", "Objective", "Perturbation", "Phase", "SemiVAE", "SlowVAE", "Terms", "kept_weights",
+    "new_networks",
 ]  # fmt: skip
