@@ -44,6 +44,12 @@ class Code:
         )
         return Code(mean, self.log_variance - self.prior_log_variance, sampled, self.kl)
 
+    def in_deviations(self, row: int, latent: int, values: Float[Tensor, " step"]) -> Float[Tensor, " step"]:
+        """Values of a latent so many deviations of a row's prior from its mean; themselves for the standard normal."""
+        if self.prior_mean is None or self.prior_log_variance is None:
+            return values
+        return self.prior_mean[row, latent] + torch.exp(0.5 * self.prior_log_variance[row, latent]) * values
+
     def detach(self) -> "Code":
         """The same numbers, without their history."""
         return self.map(torch.Tensor.detach)

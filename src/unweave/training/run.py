@@ -164,22 +164,22 @@ class Run:
         n: int = 9,
         width: float = 2.5,
     ) -> Float[Tensor, "latent step ..."]:
-        """One row a latent: the image's code with that latent moved from −width to width."""
+        """One row a latent: the image's code with that latent moved by ±width deviations of its prior."""
         self.require_decoder()
         start = self.start(image, labels)
         chosen = list(range(self.experiment.latents)) if latents is None else latents
-        codes = start.repeat(len(chosen), n, 1)
+        codes = start.mean[0].repeat(len(chosen), n, 1)
         for row, latent in enumerate(chosen):
-            codes[row, :, latent] = torch.linspace(-width, width, n)
+            codes[row, :, latent] = start.in_deviations(0, latent, torch.linspace(-width, width, n))
         return self.decode(codes.flatten(0, 1)).unflatten(0, (len(chosen), n))
 
     def start(
         self, image: Float[Tensor, "..."] | None = None, labels: Float[Tensor, " label"] | None = None
-    ) -> Float[Tensor, " latent"]:
-        """The mean code of an image, or of the first example."""
+    ) -> Code:
+        """The code of one image, or of the first example."""
         if image is None:
-            return self.encode(self.images(1), self.labels(1)).mean[0]
-        return self.encode(image[None], None if labels is None else labels[None]).mean[0]
+            return self.encode(self.images(1), self.labels(1))
+        return self.encode(image[None], None if labels is None else labels[None])
 
     @torch.no_grad()
     def sample(
