@@ -10,11 +10,13 @@ from unweave.data.micro import Micro
 from unweave.data.world import Data
 from unweave.models import OBJECTIVES, Method
 from unweave.models.networks import MLP, Conv, Maxout, Network
-from unweave.models.objectives import PCL, WSGAN, FactorVAE, kept_weights
+from unweave.models.objectives import PCL, WSGAN, FactorVAE, Perturbation, kept_weights
 from unweave.training.alone import Alone
 from unweave.training.checkpoint import model_with
 from unweave.training.experiment import Experiment, Plan
 from unweave.training.fleet.engine import FleetEngine
+from unweave.training.given import given_run
+from unweave.training.loop import train
 
 BASE = Experiment(
     Micro(), network=MLP((12,), (12,)), steps=6, batch_size=6, latents=3, history_every=4, plan=Plan("cpu", 1)
@@ -27,7 +29,7 @@ SMALL: dict[str, Method] = {
     "ws_gan, change": WSGAN("change", 1, hidden=5),
     "ws_gan, rank": WSGAN("rank", 2, hidden=5),
 }
-"""Methods whose networks are large by default, in a size for tests; and variants."""
+"""Methods whose networks are large by default, in a size for tests; variants; what begins with the weights of runs."""
 
 METHODS = [*OBJECTIVES, *(name for name in SMALL if name not in OBJECTIVES)]
 
@@ -36,7 +38,9 @@ NETWORKS["pcl, original"] = Maxout((7,))
 
 
 @pytest.fixture(scope="module")
-def data() -> Data:
+def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
+    runs = [train(replace(BASE, seed=seed), tmp_path_factory.mktemp("run")) for seed in (0, 1)]
+    SMALL["perturbation"] = Perturbation(*((given_run(str(run)),) for run in runs), samples=2)
     return Micro().load()
 
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from torch import nn
 
+from unweave.config import word
 from unweave.data.pairings import Pairing
 from unweave.models.autoencoder import Architecture, Autoencoder
 from unweave.models.initialise import Scheme, initialise
@@ -70,6 +71,10 @@ class Phase:
         """Whether this phase has its turn in a step."""
         return (step + 1) % self.every == 0
 
+    def count(self, step: Int[Tensor, ""]) -> Int[Tensor, ""]:
+        """How many updates this phase has made once a step is done in which it has its turn."""
+        return (step + 1) // self.every
+
 
 @dataclass(frozen=True)
 class Draw:
@@ -90,6 +95,17 @@ class NoDecoder(ValueError):
             f"{method} trains an encoder alone: without a decoder there are no traversals, reconstructions or samples,"
             " while codes, scores and comparisons are those of any model"
         )
+
+
+@dataclass(frozen=True)
+class Given:
+    """A finished run whose weights a method begins with: where it is, and what it is, the SHA-256 of its weights.
+
+    The place is not part of a run's identity; the weights are.
+    """
+
+    run: str = field(default="", metadata={"help": "its folder", "identity": False})
+    checksum: str = word("", "0123456789abcdef", help="SHA-256 of its model.safetensors")
 
 
 class Method(ABC):
@@ -115,6 +131,11 @@ class Method(ABC):
     def pairing(self) -> Pairing | None:
         """How an example's partner comes about in a world with factors; None where examples come singly."""
         return None
+
+    @property
+    def given(self) -> Mapping[str, tuple[Given, str]]:
+        """Networks that begin as a part (``encoder``, ``decoder``) of a finished run's model, by name."""
+        return {}
 
     def draws(self, architecture: Architecture) -> dict[str, Draw]:
         """Parts of the batch that are random numbers of this method's own."""
