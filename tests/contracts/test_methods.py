@@ -29,7 +29,7 @@ SMALL: dict[str, Method] = {
     "ws_gan, change": WSGAN("change", 1, hidden=5),
     "ws_gan, rank": WSGAN("rank", 2, hidden=5),
 }
-"""Methods whose networks are large by default, in a size for tests; variants; what begins with the weights of runs."""
+"""Methods whose networks are large by default, in a size for tests; variants; and what begins with runs."""
 
 METHODS = [*OBJECTIVES, *(name for name in SMALL if name not in OBJECTIVES)]
 

@@ -87,16 +87,6 @@ class Draw:
     columns: int
 
 
-class NoDecoder(ValueError):
-    """Something that only a decoder can do was asked of a method that trains none."""
-
-    def __init__(self, method: str) -> None:
-        super().__init__(
-            f"{method} trains an encoder alone: without a decoder there are no traversals, reconstructions or samples,"
-            " while codes, scores and comparisons are those of any model"
-        )
-
-
 @dataclass(frozen=True)
 class Given:
     """A finished run whose weights a method begins with: where it is, and what it is, the SHA-256 of its weights.
@@ -106,6 +96,16 @@ class Given:
 
     run: str = field(default="", metadata={"help": "its folder", "identity": False})
     checksum: str = word("", "0123456789abcdef", help="SHA-256 of its model.safetensors")
+
+
+class NoDecoder(ValueError):
+    """Something that only a decoder can do was asked of a method that trains none."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(
+            f"{method} trains an encoder alone: without a decoder there are no traversals, reconstructions or samples,"
+            " while codes, scores and comparisons are those of any model"
+        )
 
 
 class Method(ABC):
@@ -119,6 +119,8 @@ class Method(ABC):
     name: ClassVar[str]
     posterior: ClassVar[Posterior] = Diagonal()
     kept: ClassVar[tuple[str, ...]] = (MODEL,)
+    encodes: ClassVar[bool] = True
+    """Whether what is kept makes codes of images; one method makes images alone."""
     decodes: ClassVar[bool] = True
     measured: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
