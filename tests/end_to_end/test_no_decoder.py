@@ -10,8 +10,10 @@ from fastapi.testclient import TestClient
 import unweave as uw
 from unweave.cli import main
 from unweave.evaluation.describe import describe
+from unweave.metrics import infomec
 from unweave.models.method import NoDecoder
 from unweave.studies.measures import MEASURES
+from unweave.training.experiment import experiment_from
 from unweave.training.run import Run
 from unweave.web.app import create_app
 
@@ -124,8 +126,8 @@ def test_models_are_compared_as_far_as_they_go(store: Path, tmp_path: Path, caps
 
 def test_quantised_codes_are_counted(store: Path) -> None:
     found = uw.evaluate(store / "qlae", metrics=["infomec"], n_samples=300, seeds=0)
-    codes, factors = found.codes.mean, found.codes.factors
-    by_hand = uw.metrics.infomec(codes, factors, discrete=True)
+    codes, factors = found.sample.mean, found.sample.factors
+    by_hand = infomec(codes, factors, discrete=True)
     assert found.scores["mean"]["infomec.modularity"].value == pytest.approx(by_hand.modularity)
     assert len(codes.unique()) <= 10 * 3
 
@@ -163,4 +165,4 @@ def test_the_explorer_says_why_it_draws_nothing(store: Path) -> None:
 def test_a_method_with_an_optimiser_of_its_own_refuses_another() -> None:
     for name in ("qlae", "ws_gan"):
         with pytest.raises(ValueError, match=f"{name} has an optimiser of its own"):
-            uw.experiment_from({"world": "micro", "objective": name, "optimiser": "sgd"}).resolve()
+            experiment_from({"world": "micro", "objective": name, "optimiser": "sgd"}).resolve()

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -48,8 +49,8 @@ class Model(nn.Module, ABC):
     """What is opened again after training: an encoder and, but for methods that train none, a decoder."""
 
     architecture: Architecture
-    encoder: nn.Module
-    decoder: nn.Module
+    encoder: Any
+    decoder: Any
     log_noise: Tensor | None
 
     @abstractmethod
@@ -68,6 +69,9 @@ class Model(nn.Module, ABC):
 
 class Autoencoder(Model):
     """A variational autoencoder; deterministic autoencoders are its noiseless case."""
+
+    encoder: Encoder
+    decoder: nn.Module
 
     def __init__(self, architecture: Architecture, init: Scheme | None = "glorot", seed: int = 0) -> None:
         super().__init__()

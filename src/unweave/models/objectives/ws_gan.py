@@ -157,7 +157,7 @@ class GeneratorModel(Model):
         self.encoder, self.generator = encoder, generator
 
     @property
-    def decoder(self) -> Generator:  # type: ignore[override]
+    def decoder(self) -> Generator:
         return self.generator
 
     def code(self, x: Images, noise: Latents) -> Code:
