@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from unweave import rng
-from unweave.models import Autoencoder
+from unweave.models import Model
 from unweave.models.posteriors import Deterministic
 from unweave.shapes import Float, Tensor
 
@@ -27,7 +27,7 @@ class Activations:
 
 @torch.no_grad()
 def activations(
-    model: Autoencoder, images: Float[Tensor, "sample ..."], *, seed: int = 0, batch_size: int = 256
+    model: Model, images: Float[Tensor, "sample ..."], *, seed: int = 0, batch_size: int = 256
 ) -> Activations:
     """Activations of all layers for some images; equal seeds give equal samples."""
     device = next(model.parameters()).device
@@ -37,7 +37,7 @@ def activations(
     return Activations(names, layers, n_encoder)
 
 
-def _one_batch(model: Autoencoder, images: Tensor, seed: int, place: int) -> tuple[tuple[str, ...], list[Tensor], int]:
+def _one_batch(model: Model, images: Tensor, seed: int, place: int) -> tuple[tuple[str, ...], list[Tensor], int]:
     noise = rng.normal(seed, rng.Purpose.EVALUATE, place, len(images), model.architecture.latents)
     before, code = inputs_of_layers(model.encoder.trunk, lambda: model.code(images, noise.to(images.device)))
     with_heads, _ = inputs_of_layers(model.encoder.heads, lambda: model.encoder(images))
@@ -51,7 +51,7 @@ def _one_batch(model: Autoencoder, images: Tensor, seed: int, place: int) -> tup
     return tuple(named), [layer.flatten(1) for layer in named.values()], len(encoder)
 
 
-def _decoder_layers(model: Autoencoder, codes: Float[Tensor, "sample latent"]) -> dict[str, Tensor]:
+def _decoder_layers(model: Model, codes: Float[Tensor, "sample latent"]) -> dict[str, Tensor]:
     """None for a model without a decoder."""
     if not hasattr(model, "decoder"):
         return {}

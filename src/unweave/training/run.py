@@ -8,7 +8,7 @@ import torch
 from unweave import rng
 from unweave.data.world import Data
 from unweave.files import require_folder
-from unweave.models import Autoencoder
+from unweave.models import Model
 from unweave.models.method import NoDecoder
 from unweave.models.posteriors import Code
 from unweave.runs.folder import DamagedFile, RunFolder
@@ -57,7 +57,7 @@ class Run:
             raise NoDecoder(self.experiment.objective.name)
 
     @cached_property
-    def model(self) -> Autoencoder:
+    def model(self) -> Model:
         """The trained model, ready to use."""
         self._require_done()
         if not self.files.has("model.safetensors"):
@@ -81,7 +81,7 @@ class Run:
         """Step to file name, for the weights kept during training."""
         return steps(self.files, "snapshots/")
 
-    def load_weights(self, name: str) -> Autoencoder:
+    def load_weights(self, name: str) -> Model:
         """The model with the weights of one file of this folder: a snapshot, for example."""
         tensors, metadata = read_tensors(self.files.read(name), self.path / name)
         form = _form(metadata, self.path / name)
