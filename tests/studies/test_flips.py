@@ -32,6 +32,7 @@ KINDS = {
     "its checksum": ".unweave/index.sha256",
     "version": ".unweave/version",
     "checked folders": ".unweave/checked.json",
+    "checked weights": ".unweave/weights.json",
     "record": ".unweave/studies/tiny.json",
     "progress": ".unweave/studies/tiny.progress.json",
     "holder": ".unweave/holders/*",
