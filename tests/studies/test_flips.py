@@ -16,12 +16,12 @@ from tiny_studies import tiny_study
 
 from unweave.cli import main
 from unweave.runs.folder import RunFolder
+from unweave.sealed import sealed, unsealed
 from unweave.studies.leases import Holder
 from unweave.studies.measures import Polarised
 from unweave.studies.record import DamagedRecord, read_record
 from unweave.studies.repair import CheckedFolders
 from unweave.studies.run import run_study
-from unweave.studies.sealed import sealed, unsealed
 from unweave.studies.store import Store
 from unweave.web.app import create_app
 from unweave.web.catalogue import Catalogue

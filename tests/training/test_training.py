@@ -19,7 +19,7 @@ from unweave.models.optimisers import AdaGrad, Adam
 from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.training.alone import Alone
 from unweave.training.batches import batches, training_rows
-from unweave.training.checkpoint import Checkpoints, to_bytes
+from unweave.training.checkpoint import Checkpoints, from_bytes, to_bytes
 from unweave.training.experiment import Experiment, Plan, experiment_from, experiment_to
 from unweave.training.history import Recording
 from unweave.training.loop import resume, train
@@ -259,3 +259,14 @@ def test_a_checkpoint_of_other_settings_is_refused_by_name(data, tmp_path):
         folder.write(name, content)
         with pytest.raises(ValueError, match=r"step-000000003\.safetensors (holds no weights|does not fit)"):
             resume(tmp_path / "run", data=data)
+
+
+@pytest.mark.parametrize("network", [MLP((8,), (8,)), Conv()], ids=["mlp", "conv"])
+@pytest.mark.parametrize("shape", ["1,99999,99999", "3,64", "1,1,1", "1,16,16,1,1", "x", ""])
+def test_weights_for_other_examples_are_refused_by_their_file(network, shape, tmp_path):
+    run = Run(train(replace(TINY, network=network, steps=1), tmp_path / "run"))
+    tensors, _ = from_bytes(run.files.read("model.safetensors"))
+    run.files.write("model.safetensors", to_bytes(tensors, {"shape": shape}))
+    with pytest.raises(ValueError, match=r"run/model\.safetensors (says that|does not)") as told:
+        _ = run.model
+    assert "\n" not in str(told.value)

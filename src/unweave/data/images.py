@@ -70,6 +70,10 @@ class Images(World):
             )
         colour = self.colour if self.colour != "auto" else self._own_colour()
         images = self._from_folder(colour, found, progress) if self._root().is_dir() else self._from_file(colour)
+        if len(images) < 2:
+            raise ValueError(
+                f"{self.path} holds a single image, and a model learns how images differ: give a folder or file of many"
+            )
         packing: Any = "floats" if images.dtype == np.float32 else "bytes"
         names, labels = self._labels(len(images))
         tensor = torch.from_numpy(labels) if names else None

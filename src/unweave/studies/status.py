@@ -83,9 +83,10 @@ def _without_damaged_files(store: Store, table: "pl.DataFrame") -> tuple["pl.Dat
     }
     if unchecked := store.unchecked(ids["done"]):
         return table, unchecked
+    folders = map(store.folder, ids["done"] + ids["damaged"])
     problems = {
         run_id: ", ".join(f"{name} ({problem})" for name, problem in sorted(found.items()))
-        for run_id, found in CheckedFolders(store.home).problems(map(store.folder, ids["done"] + ids["damaged"])).items()
+        for run_id, found in CheckedFolders(store.home).problems(folders).items()
     }
     return with_damaged(table, problems), 0
 

@@ -11,9 +11,9 @@ from unweave.runs.columns import shown_names
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import read_plain
 from unweave.runs.weights import CheckedWeights
+from unweave.sealed import sealed, unsealed
 from unweave.studies.index import picked, refresh
 from unweave.studies.leases import Holders
-from unweave.studies.sealed import sealed, unsealed
 from unweave.training.run import Run
 
 if TYPE_CHECKING:

@@ -89,7 +89,8 @@ def drive(
 
 def _is_left_alone(run: RunFolder) -> bool:
     """Whether a run is finished and tidy: nothing has to be written, so that it may lie where nothing can be."""
-    return run.has("config.json") and run.has("model.safetensors") and not (run.names("checkpoints/") + run.torn_files())
+    finished = run.has("config.json") and run.has("model.safetensors")
+    return finished and not run.names("checkpoints/") and not run.torn_files()
 
 
 def say(line: str) -> None:

@@ -8,7 +8,7 @@ import torch
 from unweave import rng
 from unweave.data.world import Data
 from unweave.files import require_folder
-from unweave.models import Autoencoder
+from unweave.models import Architecture, Autoencoder
 from unweave.models.posteriors import Code
 from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.runs.state import state_of, steps
@@ -72,8 +72,9 @@ class Run:
 
     def load_weights(self, name: str) -> Autoencoder:
         """The model with the weights of one file of this folder: a snapshot, for example."""
-        tensors, metadata = read_tensors(self.files.read(name), self.path / name)
-        model = model_with(self.experiment.architecture(_shape(metadata, self.path / name)), tensors, self.path / name)
+        place, experiment = self.path / name, self.experiment
+        tensors, metadata = read_tensors(self.files.read(name), place)
+        model = model_with(_architecture(experiment, _shape(metadata, place), place), tensors, place)
         return model.to(self.device, memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 
     def rows(self, n: int, seed: int = 0) -> Int[Tensor, " sample"]:
@@ -137,6 +138,16 @@ class Run:
         if state.word != "done":
             advice = "wait for its end" if state.word == "training" else f"finish it with: unweave resume {self.path}"
             raise ValueError(f"{self.path} is {state.column}; {advice}")
+
+
+def _architecture(experiment: Experiment, shape: tuple[int, ...], place: Path) -> Architecture:
+    try:
+        return experiment.architecture(shape)
+    except ValueError as error:
+        words = "×".join(map(str, shape))
+        raise ValueError(
+            f"{place} says that examples are {words}, which the run's settings do not fit: {error}"
+        ) from error
 
 
 def _shape(metadata: dict[str, str], place: Path) -> tuple[int, ...]:
