@@ -58,6 +58,10 @@ class Images(World):
         if self.digest and self.colour != "auto":
             return self
         digest = self.digest or content_digest(self._sources(), self._root())
+        if not self.digest and self._count() < 2:
+            raise ValueError(
+                f"{self.path} holds a single image, and a model learns how images differ: give a folder or file of many"
+            )
         colour: Colour = self.colour if self.colour != "auto" else self._own_colour()
         return replace(self, digest=digest, colour=colour)
 
@@ -70,10 +74,6 @@ class Images(World):
             )
         colour = self.colour if self.colour != "auto" else self._own_colour()
         images = self._from_folder(colour, found, progress) if self._root().is_dir() else self._from_file(colour)
-        if len(images) < 2:
-            raise ValueError(
-                f"{self.path} holds a single image, and a model learns how images differ: give a folder or file of many"
-            )
         packing: Any = "floats" if images.dtype == np.float32 else "bytes"
         names, labels = self._labels(len(images))
         tensor = torch.from_numpy(labels) if names else None
@@ -108,6 +108,10 @@ class Images(World):
             raise FileNotFoundError(f"the labels {self.labels} are not in {folder}")
         there = self.labels != "none" and place != root and place.exists()
         return require_file(place, "a file of labels") if there else None
+
+    def _count(self) -> int:
+        root = self._root()
+        return len(image_files(root)) if root.is_dir() else len(checked(read_array(root, self.key), root))
 
     def _own_colour(self) -> Literal["grey", "rgb"]:
         root = self._root()
