@@ -23,6 +23,7 @@ from unweave.training.checkpoint import Checkpoints, from_bytes, to_bytes
 from unweave.training.experiment import Experiment, Plan, experiment_from, experiment_to
 from unweave.training.history import Recording
 from unweave.training.loop import resume, train
+from unweave.training.results import failure_words
 from unweave.training.run import Run
 from unweave.training.running import Interrupted, NotFinite, RunOptions
 
@@ -270,3 +271,12 @@ def test_weights_for_other_examples_are_refused_by_their_file(network, shape, tm
     with pytest.raises(ValueError, match=r"run/model\.safetensors (says that|does not)") as told:
         _ = run.model
     assert "\n" not in str(told.value)
+
+
+def test_a_failure_says_which_weights_are_left(tmp_path):
+    failure = {"step": 7, "term": "kl", "value": "nan"}
+    said = failure_words(RunFolder(tmp_path), failure)
+    assert f"{tmp_path}: training stopped at step 7: kl became nan. No weights were kept" in said
+    said = failure_words(RunFolder(tmp_path), failure | {"kept_step": 6})
+    assert "Weights of step 6, whose loss was finite, are in " in said
+    assert "No weights" not in said
