@@ -83,6 +83,12 @@ def number(
     return dataclasses.field(default=default, metadata={"help": help} | allowed)
 
 
+def later(default: Any, *, help: str = "", **bounds: Bound) -> Any:
+    """A field that runs were written without: it stays out of JSON, and so of ids, while it has its default."""
+    about = {"help": help, "later": True} | ({"range": Range(**bounds)} if bounds else {})
+    return dataclasses.field(default=default, metadata=about)
+
+
 def word(default: str, letters: str, *, help: str = "") -> Any:
     """A field that holds a text of these letters alone: one that becomes part of a file's name."""
     return dataclasses.field(default=default, metadata={"help": help, "letters": letters})
@@ -131,7 +137,11 @@ def find(what: str, name: str, table: Mapping[str, type]) -> type:
 def to_plain(value: Any) -> Any:
     """A config as dictionaries, lists, numbers and strings."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        fields = {
+            field.name: to_plain(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+            if not (field.metadata.get("later") and getattr(value, field.name) == field.default)
+        }
         return ({"name": component_name(value)} if hasattr(value, "name") else {}) | fields
     if isinstance(value, tuple | list):
         return [to_plain(item) for item in value]

@@ -35,6 +35,10 @@ class Purpose(IntEnum):
     PAIR = 11
     RESAMPLE = 12
     ORDER = 13
+    LABELLED = 14
+    LABELLED_BATCH = 15
+    LABELLED_NUISANCE = 16
+    METHOD = 64
 
 
 Place = int | Int[Tensor, "..."]

@@ -113,6 +113,26 @@ def test_worlds(capsys):
     assert "instance: 10 values, categorical, hidden" in capsys.readouterr().out
 
 
+def test_worlds_say_what_supervision_they_give(capsys):
+    assert main(["worlds"]) == 0
+    listed = capsys.readouterr().out
+    assert "pairs, labels: dsprites, color_dsprites" in listed
+    assert "labels: synth_lin, synth_nonlin, mnist" in listed
+    assert "pairs, labels, segments: images" in listed
+    assert main(["worlds", "cars3d", "mnist"]) == 0
+    described = capsys.readouterr().out
+    assert "transitions step elevation, azimuth\n" in described
+    assert "1 to 3 factors change" in described
+    assert "labels    digit" in described
+    assert main(["worlds", "--json"]) == 0
+    given = {name: card["supervision"] for name, card in json.loads(capsys.readouterr().out).items()}
+    assert set(given["micro"]["pairings"]) == {"transitions", "changes", "share", "change", "rank", "random"}
+    assert given["micro"]["steps"] == given["micro"]["labels"] == ["x", "y", "size"]
+    assert given["mnist"] == {"pairings": [], "steps": [], "own_pairs": "", "labels": ["digit"], "segments": ""}
+    assert given["images"]["own_pairs"]
+    assert given["images"]["segments"]
+
+
 def test_demo_in_small(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["demo", "--steps", "3", "--quiet"]) == 0

@@ -9,7 +9,7 @@ import torch
 from torch.distributions import Independent, MultivariateNormal, Normal, kl_divergence
 
 from unweave.models.likelihoods import Bernoulli, SquaredError
-from unweave.models.objectives import OBJECTIVES, Context
+from unweave.models.objectives import OBJECTIVES, Context, Objective
 from unweave.models.objectives.annealed_vae import AnnealedVAE
 from unweave.models.objectives.beta_tcvae import BetaTCVAE, decompose
 from unweave.models.objectives.beta_vae import VAE, BetaVAE
@@ -278,17 +278,17 @@ def test_neutral_settings_are_the_elbo():
         torch.testing.assert_close(objective.terms(code, context)["regulariser"], elbo)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", [name for name, kind in OBJECTIVES.items() if issubclass(kind, Objective)])
 def test_gradients_are_right(name):
     objective = OBJECTIVES[name]()
     sizes = objective.posterior.heads(3)
     generator = torch.Generator().manual_seed(4)
-    heads = [torch.randn(5, n, generator=generator, dtype=torch.float64, requires_grad=True) for n in sizes.values()]
-    noise = torch.randn(5, 3, generator=generator, dtype=torch.float64)
+    heads = [torch.randn(6, n, generator=generator, dtype=torch.float64, requires_grad=True) for n in sizes.values()]
+    noise = torch.randn(6, 3, generator=generator, dtype=torch.float64)
     weight = torch.randn(3, 2, generator=generator, dtype=torch.float64)
 
     def loss(*values):
-        code = objective.posterior.code(dict(zip(sizes, values)), noise)
+        code = objective.training_posterior.code(dict(zip(sizes, values)), noise)
         terms = objective.terms(code, Context(10, 100, networks={"discriminator": lambda codes: codes.tanh() @ weight}))
         return terms["regulariser"] + code.sampled.square().sum()
 

@@ -20,6 +20,7 @@ from unweave.studies.index import read_index, refresh
 from unweave.studies.record import Record, read_record, write_record
 from unweave.training.checkpoint import Checkpoints
 from unweave.training.engine import Engine, Failure, Rows
+from unweave.training.experiment import Form
 from unweave.training.history import Recording
 from unweave.training.many import train_many
 from unweave.training.results import keep_result
@@ -51,7 +52,7 @@ def begun(path: Path) -> RunFolder:
 class Still:
     """An engine of one model that does not move."""
 
-    name, experiments = "still", (None,)
+    name, experiments, form = "still", (None,), Form((3,))
 
     def __init__(self, failed: bool = False) -> None:
         self.failed = failed
@@ -91,7 +92,7 @@ def rotated(path: Path) -> None:
 
 
 def finish(path: Path, failed: bool = False) -> str:
-    return keep_result(RunFolder(path / "run"), cast(Engine, Still(failed)), 0, (3,), recording())
+    return keep_result(RunFolder(path / "run"), cast(Engine, Still(failed)), 0, recording())
 
 
 FIRST, SECOND = Record("s", "old", ("a",), ("b",)), Record("s", "new", ("a", "c"), ("b",))

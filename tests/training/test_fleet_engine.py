@@ -17,7 +17,7 @@ from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.recipes.pace import floor_of, pace
 from unweave.runs.folder import RunFolder
 from unweave.training.batches import draw, source_of
-from unweave.training.experiment import Experiment, Plan
+from unweave.training.experiment import Experiment, Form, Plan
 from unweave.training.fleet import choice
 from unweave.training.fleet.backend import Backend
 from unweave.training.fleet.choice import choose_backend, models_that_fit
@@ -164,9 +164,9 @@ def test_fleets_are_cut_to_free_memory(
 
 def test_larger_models_fit_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "_free_memory", lambda device: 10**9)
-    small, large = (models_that_fit(replace(BASE, network=MLP((n,), (n,))), (6,)) for n in (8, 800))
+    small, large = (models_that_fit(replace(BASE, network=MLP((n,), (n,))), Form((6,))) for n in (8, 800))
     assert small > large > 1
-    assert models_that_fit(replace(BASE, objective=FactorVAE()), (6,)) < small
+    assert models_that_fit(replace(BASE, objective=FactorVAE()), Form((6,))) < small
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from unweave.models.networks import MLP, Conv
 from unweave.models.objectives.beta_vae import BetaVAE, BetaVAEFull
 from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.training.batches import source_of
-from unweave.training.experiment import Experiment, Plan
+from unweave.training.experiment import Experiment, Form, Plan
 from unweave.training.fleet.choice import choose_backend, least_group, models_that_fit
 from unweave.training.fleet.fleet import Fleet, new_fleet, template_of
 from unweave.training.fleet.members import arrange
@@ -125,4 +125,4 @@ def test_a_fleet_resumes_exactly(tmp_path: Path) -> None:
 
 def test_free_memory_bounds_the_fleet() -> None:
     small, large = experiment(), replace(experiment(), batch_size=64)
-    assert models_that_fit(small, (1, 32, 32)) > models_that_fit(large, (1, 32, 32)) > 100
+    assert models_that_fit(small, Form((1, 32, 32))) > models_that_fit(large, Form((1, 32, 32))) > 100

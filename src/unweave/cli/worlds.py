@@ -6,9 +6,10 @@ from typing import Any
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
 from unweave.cli.options import command, parse
-from unweave.config import from_plain
+from unweave.config import from_plain, to_plain
 from unweave.data import WORLDS, World
 from unweave.data.files import fetch, place_of
+from unweave.data.supervision import supervision_of
 from unweave.data.world import Card
 from unweave.training.experiment import TABLES
 
@@ -52,6 +53,8 @@ def _list(cards: dict[str, Card]) -> None:
         for name, card in cards.items()
     ]
     print_table("worlds", ("name", "factors", "examples", "shape", "on disk", "source"), rows)
+    for kinds in dict.fromkeys(_gives(card) for card in cards.values()):
+        say(f"{kinds:>23}: {', '.join(name for name, card in cards.items() if _gives(card) == kinds)}")
     say("get: unweave worlds get NAME fetches it        More about one: unweave worlds NAME")
 
 
@@ -61,7 +64,20 @@ def _describe(name: str, card: Card) -> None:
     if card.space is not None:
         for factor in card.space.axes:
             say(f"  factor    {factor.name}: {factor.size} values, {factor.kind}{', hidden' if factor.hidden else ''}")
+    _describe_supervision(card)
     say(f"  on disk   {'yes' if card.on_disk else 'no'}\n  to get it {card.how_to_get}")
+
+
+def _describe_supervision(card: Card) -> None:
+    given = supervision_of(card)
+    if given.pairings:
+        most, steps = len(given.labels), ", ".join(given.steps) or "nothing"
+        say(f"  pairs     {', '.join(given.pairings)}; 1 to {most} factors change; transitions step {steps}")
+    if given.own_pairs:
+        say(f"  pairs     {given.own_pairs}")
+    say(f"  labels    {', '.join(given.labels) or 'none'}")
+    if given.segments:
+        say(f"  segments  {given.segments}")
 
 
 def _get_all(names: Sequence[str], unchecked: bool) -> int:
@@ -83,6 +99,10 @@ def _get(name: str, world: World, unchecked: bool) -> int:
         world.load(progress)
     say(f"{name}: fetched, checked and converted")
     return 0
+
+
+def _gives(card: Card) -> str:
+    return ", ".join(supervision_of(card).kinds) or "images alone"
 
 
 def _factors(card: Card) -> str:
@@ -119,4 +139,5 @@ def _plain(card: Card) -> dict[str, Any]:
         "on_disk": card.on_disk,
         "how_to_get": card.how_to_get,
         "note": card.note,
+        "supervision": to_plain(supervision_of(card)),
     }

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from unweave.data.correlated import FactorWorld
 from unweave.data.factors import Factor, FactorSpace
 from unweave.data.files import (
     Progress,
@@ -22,7 +23,7 @@ from unweave.data.files import (
     verify,
 )
 from unweave.data.resize import lanczos
-from unweave.data.world import Card, Data, World
+from unweave.data.world import Card, Data
 
 SPACE = FactorSpace((Factor("elevation", 4), Factor("azimuth", 24, "cyclic"), Factor("object", 183, "categorical")))
 PIXELS = 64
@@ -40,7 +41,7 @@ RESIZED = Published(file="cars3d_64.npz", address="")
 
 
 @dataclass(frozen=True)
-class Cars3D(World):
+class Cars3D(FactorWorld):
     """Cars on white, 17,568 images, 128 pixels in the archive and 64 here (Lanczos). Objects are in order of name."""
 
     name: ClassVar[str] = "cars3d"
@@ -57,7 +58,7 @@ class Cars3D(World):
     def load(self, progress: Progress | None = None) -> Data:
         shape = (SPACE.n_cells, 3, PIXELS, PIXELS)
         images = converted(_cache(), shape, lambda array: _convert(array, progress), progress)
-        return Data(torch.from_numpy(images), shape=shape[1:], space=SPACE)
+        return self.weighted(Data(torch.from_numpy(images), shape=shape[1:], space=SPACE))
 
 
 def _cache() -> Path:

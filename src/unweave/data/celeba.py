@@ -49,7 +49,8 @@ class CelebA(World):
         attributes = place_of(self.name, ATTRIBUTES).exists()
         on_disk = attributes and (self._cache().exists() or place_of(self.name, ARCHIVE).exists())
         get = how_to_get(self.name, self.files()) + " (by hand: the drive asks for a consent)"
-        return Card("CelebA", (3, PIXELS, PIXELS), N_IMAGES, None, on_disk, get, "40 attributes as labels")
+        note, labels = "40 attributes as labels", ("40 attributes",)
+        return Card("CelebA", (3, PIXELS, PIXELS), N_IMAGES, None, on_disk, get, note, labels)
 
     def load(self, progress: Progress | None = None) -> Data:
         check_fields(self)

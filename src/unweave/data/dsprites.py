@@ -15,6 +15,7 @@ from typing import ClassVar, Literal, cast
 import numpy as np
 import torch
 
+from unweave.data.correlated import FactorWorld
 from unweave.data.factors import Factor, FactorSpace
 from unweave.data.files import Progress, Published, cached_array, data_folder, place_of, reading, require, verify
 from unweave.data.procedural.dsprites import N_BYTES, SIZES, render_grid
@@ -51,7 +52,7 @@ NOTES = {
 
 
 @dataclass(frozen=True)
-class DSprites(World):
+class DSprites(FactorWorld):
     """White sprites on black. ``auto`` takes the published file when it is on this machine and renders otherwise."""
 
     name: ClassVar[str] = "dsprites"
@@ -65,7 +66,7 @@ class DSprites(World):
         bits = cached_array(_cache(source), lambda: _build(source, progress), progress)
         if bits.shape != (SPACE.n_cells, N_BYTES) or bits.dtype != np.uint8:
             raise ValueError(f"{_cache(source)} holds {bits.dtype} {bits.shape}, not dSprites. Delete it to rebuild.")
-        return Data(torch.from_numpy(bits), shape=(1, 64, 64), packing="bits", space=SPACE)
+        return self.weighted(Data(torch.from_numpy(bits), shape=(1, 64, 64), packing="bits", space=SPACE))
 
     def files(self) -> tuple[Published, ...]:
         return () if self.source == "rendered" else (PUBLISHED,)
@@ -75,7 +76,7 @@ class DSprites(World):
 
 
 @dataclass(frozen=True)
-class _Variant(World):
+class _Variant(FactorWorld):
     """dSprites with something drawn afresh for every example."""
 
     title: ClassVar[str]
@@ -90,7 +91,8 @@ class _Variant(World):
 
     def load(self, progress: Progress | None = None) -> Data:
         nuisance = self.nuisance()
-        return replace(DSprites(self.source).load(progress), shape=(3, 64, 64), nuisance=nuisance)
+        plain = DSprites(self.source).load(progress)
+        return self.weighted(replace(plain, shape=(3, 64, 64), nuisance=nuisance))
 
     def resolve(self) -> World:
         return replace(self, source=_resolved(self.source))

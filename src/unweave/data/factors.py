@@ -83,9 +83,17 @@ class FactorSpace:
 
     def find(self, factors: Int[Tensor, "sample factor"], seed: int, step: int = 0) -> Int[Tensor, " sample"]:
         """Rows that show these factors; hidden axes are drawn at random."""
-        hidden = [axis for axis in self.axes if axis.hidden]
-        drawn = rng.words(seed, rng.Purpose.NUISANCE, step, len(factors), max(1, len(hidden)))
-        columns, seen = iter(factors.unbind(-1)), iter(drawn.unbind(-1))
+        drawn = rng.words(seed, rng.Purpose.NUISANCE, step, len(factors), max(1, self.n_hidden))
+        return self.rows_of(factors, drawn)
+
+    @cached_property
+    def n_hidden(self) -> int:
+        """How many axes are not scored."""
+        return len(self.axes) - len(self.factors)
+
+    def rows_of(self, factors: Int[Tensor, "*any factor"], words: Int[Tensor, "*any word"]) -> Int[Tensor, "*any"]:
+        """Rows that show these factors; each hidden axis takes one of the random 32-bit words."""
+        columns, seen = iter(factors.unbind(-1)), iter(words.unbind(-1))
         parts = [(next(seen) * axis.size) >> 32 if axis.hidden else next(columns) for axis in self.axes]
         return self.rows(torch.stack(parts, dim=-1))
 

@@ -16,6 +16,9 @@ from unweave.data.mnist import read_idx
 from unweave.files import digest, require_file
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+MEMBERS = (".npz", ".h5", ".hdf5")
+"""Files of several arrays, each under its name."""
+
 ARRAYS = (".npz", ".npy", ".h5", ".hdf5", ".gz", "-ubyte", ".idx")
 IMAGE_KEYS = ("images", "imgs", "x", "x_train", "data", "image")
 LABEL_KEYS = ("labels", "y", "factors", "y_train", "latents_classes", "label")
@@ -45,7 +48,7 @@ def read_array(path: Path, key: str | None) -> np.ndarray:
     if path.suffix == ".npy":
         with reading(path, "an array of images (npy)"):
             return np.load(path, mmap_mode="c", allow_pickle=False)
-    if path.suffix in (".npz", ".h5", ".hdf5"):
+    if path.suffix in MEMBERS:
         with members(path) as file:
             return np.asarray(file[_key(path, list(file), key, IMAGE_KEYS, "images")])
     return read_idx(path)
@@ -61,6 +64,12 @@ def read_labels(path: Path, key: str | None) -> tuple[str, np.ndarray] | None:
         values = file[found]
         # variable-length text comes out of HDF5 as objects, which asstr() decodes
         return found, np.asarray(values.asstr()[:] if hasattr(values, "asstr") and values.dtype == object else values)
+
+
+def read_member(path: Path, name: str) -> np.ndarray:
+    """The array of this name in an npz or HDF5 file."""
+    with members(path) as file:
+        return np.asarray(file[_key(path, list(file), name, (), "it")])
 
 
 @contextmanager

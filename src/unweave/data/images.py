@@ -1,5 +1,6 @@
-"""The user's own images: a folder of image files, or one npz, npy, HDF5 or idx file, with or without labels."""
+"""The user's own images: a folder of image files, or one npz, npy, HDF5 or idx file, with labels and pairs if any."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -7,21 +8,29 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from unweave.config import number, word
+from unweave.config import later, number, word
 from unweave.data.cells import NUMBER, as_column, ranks
-from unweave.data.files import Progress, converted, data_folder, reading
-from unweave.data.image_sources import ARRAYS, checked, content_digest, image_files, read_array, read_labels
+from unweave.data.files import Progress, converted, data_folder
+from unweave.data.image_sources import (
+    ARRAYS,
+    MEMBERS,
+    checked,
+    content_digest,
+    image_files,
+    read_array,
+    read_labels,
+    read_member,
+)
 from unweave.data.labels_csv import read_labels_csv
 from unweave.data.mnist import read_idx
+from unweave.data.pairs_csv import checked_pairs, read_pairs_csv
+from unweave.data.pixels import GREY, coloured, decoded, mode, square
+from unweave.data.sequences import Sequences, by_axis, by_folder, frames_of, segments_of, sequence_pairs
 from unweave.data.world import Card, Data, World
 from unweave.files import require_file
 
 Colour = Literal["auto", "grey", "rgb"]
 Labels = tuple[tuple[str, ...], np.ndarray]
-
-GREY = {"1", "L", "LA", "La", "I;16", "I;16B", "I;16L"}
-LUMA = (0.299, 0.587, 0.114)
-"""Grey from red, green and blue (ITU-R 601)."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,10 @@ class Images(World):
     ``key`` names the array of images in an npz or HDF5 file. ``labels`` names the labels: an array in the same file, a
     file beside it (csv, npy or idx), or ``none``; left out, the usual names, a labels.csv and sub-folders are tried.
     ``digest`` is the hash of the contents that :meth:`resolve` fills in, so that other data are another run.
+
+    ``sequences`` says that each sub-folder, or the first axis of an array, is a sequence in time: a frame and one of
+    the next ``furthest`` are a pair, and ``segments`` cuts the time of each into so many parts, which are a label.
+    ``pairs`` names a csv file of pairs beside the images, or an array of pairs of rows in the same npz or HDF5 file.
     """
 
     name: ClassVar[str] = "images"
@@ -40,6 +53,10 @@ class Images(World):
     key: str | None = None
     labels: str | None = None
     digest: str = word("", "0123456789abcdef", help="of the contents; filled in by itself")
+    sequences: bool = later(False, help="sub-folders, or the first axis of an array, are sequences of frames")
+    furthest: int = later(1, least=1, most=1000, help="frames between the two of a pair, at most")
+    segments: int | None = later(None, least=1, most=1000, help="parts into which time is cut, as a label")
+    pairs: str | None = later(None, help="a csv file of pairs beside the images, or an array in the same file")
 
     def __post_init__(self) -> None:
         if self.size is not None and self.size < 1:
@@ -52,7 +69,8 @@ class Images(World):
         shape = (1 if self.colour == "grey" else 3, known, known)
         get = "give the path of a folder of images, or of an npz, npy, HDF5 or idx file, as path"
         note = "sizes are known once the images have been read"
-        return Card("Your own images", shape, None, None, here, get, note)
+        labels, pairs = ("yours: labels.csv, sub-folders, an array",), "yours: sequences of frames, or a file of pairs"
+        return Card("Your own images", shape, None, None, here, get, note, labels, pairs, "yours: of sequences")
 
     def resolve(self) -> World:
         if self.digest and self.colour != "auto":
@@ -73,11 +91,21 @@ class Images(World):
                 " Bring the old contents back, or start a new run without digest."
             )
         colour = self.colour if self.colour != "auto" else self._own_colour()
-        images = self._from_folder(colour, found, progress) if self._root().is_dir() else self._from_file(colour)
+        if self._root().is_dir():
+            images, sequences = self._from_folder(colour, found, progress)
+        else:
+            images, sequences = self._from_file(colour)
         packing: Any = "floats" if images.dtype == np.float32 else "bytes"
-        names, labels = self._labels(len(images))
-        tensor = torch.from_numpy(labels) if names else None
-        return Data(torch.from_numpy(images), images.shape[1:], packing, labels=tensor, label_names=names)
+        names, labels = self._labels(len(images), sequences)
+        pairs = self._pairs(len(images), sequences)
+        return Data(
+            torch.from_numpy(images),
+            images.shape[1:],
+            packing,
+            labels=torch.from_numpy(labels) if names else None,
+            label_names=names,
+            pairs=None if pairs is None else torch.from_numpy(pairs),
+        )
 
     def _root(self) -> Path:
         path = Path(self.path).expanduser()
@@ -91,9 +119,16 @@ class Images(World):
         return path
 
     def _sources(self) -> list[Path]:
+        self._check_sequences()
         root = self._root()
-        beside = self._beside()
-        return (image_files(root) if root.is_dir() else [root]) + ([beside] if beside else [])
+        beside = [file for file in (self._beside(), self._pairs_file()) if file]
+        return (image_files(root) if root.is_dir() else [root]) + beside
+
+    def _check_sequences(self) -> None:
+        if not self.sequences and (self.segments is not None or self.furthest != 1):
+            raise ValueError("segments and furthest cut sequences: set sequences=true with them")
+        if self.sequences and self.pairs is not None:
+            raise ValueError(f"pairs come from the sequences or from {self.pairs}, not from both: leave one out")
 
     def _beside(self) -> Path | None:
         """The file of labels beside the images, where there is one."""
@@ -101,7 +136,7 @@ class Images(World):
         folder = root if root.is_dir() else root.parent
         usual = "labels.csv" if root.is_dir() else root.name.replace("images-idx3", "labels-idx1")
         named = self.labels is not None and self.labels != "none"
-        if named and root.suffix in (".npz", ".h5", ".hdf5"):
+        if named and root.suffix in MEMBERS:
             return None
         place = folder / (str(self.labels) if named else usual)
         if named and not place.exists():
@@ -113,18 +148,37 @@ class Images(World):
         root = self._root()
         return len(image_files(root)) if root.is_dir() else len(checked(read_array(root, self.key), root))
 
+    def _pairs_file(self) -> Path | None:
+        """The file of pairs beside the images, where there is one."""
+        root = self._root()
+        if self.pairs is None or (root.suffix in MEMBERS and not self.pairs.endswith(".csv")):
+            return None
+        folder = root if root.is_dir() else root.parent
+        if not (folder / self.pairs).exists():
+            raise FileNotFoundError(f"the pairs {self.pairs} are not in {folder}")
+        return require_file(folder / self.pairs, "a file of pairs")
+
     def _own_colour(self) -> Literal["grey", "rgb"]:
         root = self._root()
         if root.is_dir():
-            return "grey" if all(_mode(path) in GREY for path in image_files(root)) else "rgb"
-        return "grey" if checked(read_array(root, self.key)[:1], root).shape[1] == 1 else "rgb"
+            return "grey" if all(mode(path) in GREY for path in image_files(root)) else "rgb"
+        return "grey" if checked(self._array()[0][:1], root).shape[1] == 1 else "rgb"
 
-    def _from_file(self, colour: str) -> np.ndarray:
-        root = self._root()
-        images = _coloured(checked(read_array(root, self.key), root), colour)
-        return images if self.size is None else np.stack([_square(image, self.size) for image in images])
+    def _array(self) -> tuple[np.ndarray, Sequences | None]:
+        """The images of a file, one after the other, and the sequences they make."""
+        images = read_array(self._root(), self.key)
+        if not self.sequences:
+            return images, None
+        n_sequences, frames = frames_of(images)
+        return frames, by_axis(n_sequences, len(frames) // max(1, n_sequences))
 
-    def _from_folder(self, colour: str, digest: str, progress: Progress | None) -> np.ndarray:
+    def _from_file(self, colour: str) -> tuple[np.ndarray, Sequences | None]:
+        array, sequences = self._array()
+        images = coloured(checked(array, self._root()), colour)
+        sized = images if self.size is None else np.stack([square(image, self.size) for image in images])
+        return sized, sequences
+
+    def _from_folder(self, colour: str, digest: str, progress: Progress | None) -> tuple[np.ndarray, Sequences | None]:
         root = self._root()
         files = image_files(root)
         first = self._read(files[0], colour)
@@ -140,74 +194,53 @@ class Images(World):
                 if progress and row % 500 == 0:
                     progress(f"reading {root.name}", row, len(files))
 
-        return converted(cache, (len(files), *first.shape), fill, progress)
+        sequences = by_folder([path.relative_to(root) for path in files]) if self.sequences else None
+        return converted(cache, (len(files), *first.shape), fill, progress), sequences
 
     def _read(self, path: Path, colour: str) -> np.ndarray:
-        image = _coloured(_decoded(path)[None], colour)[0]
-        return image if self.size is None else _square(image, self.size)
+        image = coloured(decoded(path)[None], colour)[0]
+        return image if self.size is None else square(image, self.size)
 
-    def _labels(self, n_images: int) -> Labels:
+    def _labels(self, n_images: int, sequences: Sequences | None) -> Labels:
+        names, labels = self._given_labels(n_images, sequences)
+        if sequences is None or self.segments is None:
+            return names, labels
+        segments = self._refused_here(lambda: segments_of(sequences, self.segments or 1))
+        return (*names, "segment"), np.column_stack([labels, segments]) if names else segments[:, None]
+
+    def _given_labels(self, n_images: int, sequences: Sequences | None) -> Labels:
         root, beside = self._root(), self._beside()
         if self.labels == "none":
             return (), np.empty((n_images, 0))
         if root.is_dir():
             files = [path.relative_to(root) for path in image_files(root)]
+            if beside is None and sequences is not None:
+                return (), np.empty((n_images, 0))
             return _from_csv(beside, files) if beside else _from_folders(files)
-        if root.suffix in (".npz", ".h5", ".hdf5"):
+        if root.suffix in MEMBERS:
             found = read_labels(root, self.labels)
-            return ((), np.empty((n_images, 0))) if found is None else _columns(found[0], found[1], n_images, root)
+            return ((), np.empty((n_images, 0))) if found is None else _columns(*found, n_images, root, sequences)
         if beside is None:
             return (), np.empty((n_images, 0))
         values = read_array(beside, None) if beside.suffix == ".npy" else read_idx(beside)
-        return _columns("label", values, n_images, beside)
+        return _columns("label", values, n_images, beside, sequences)
 
+    def _pairs(self, n_images: int, sequences: Sequences | None) -> np.ndarray | None:
+        root, beside = self._root(), self._pairs_file()
+        if sequences is not None:
+            return self._refused_here(lambda: sequence_pairs(sequences, self.furthest))
+        if beside is not None:
+            files = [path.relative_to(root).as_posix() for path in image_files(root)] if root.is_dir() else []
+            return read_pairs_csv(beside, n_images, files)
+        if self.pairs is None:
+            return None
+        return checked_pairs(read_member(root, self.pairs), n_images, f"{root}: the array {self.pairs}")
 
-def _mode(path: Path) -> str:
-    from PIL import Image
-
-    with reading(path, "an image"), Image.open(path) as image:
-        return image.mode
-
-
-def _decoded(path: Path) -> np.ndarray:
-    """An image file as bytes [channel, height, width]; see-through parts are black, 16 bits are rounded to 8."""
-    from PIL import Image, ImageOps
-
-    with reading(path, "an image"), Image.open(path) as image:
-        upright = ImageOps.exif_transpose(image)
-        if upright.mode.startswith("I"):
-            return np.rint(np.asarray(upright, dtype=np.float64)[None] / 257).clip(0, 255).astype(np.uint8)
-        if upright.mode == "F":
-            raise ValueError("it holds floating-point pixels: save it as bytes, or give the images as .npy")
-        if upright.mode in GREY and upright.mode in ("1", "L"):
-            return np.asarray(upright.convert("L"))[None]
-        rgba = upright.convert("RGBA")
-        solid = np.asarray(Image.alpha_composite(Image.new("RGBA", rgba.size, "black"), rgba).convert("RGB"))
-        return np.moveaxis(solid, -1, 0) if upright.mode not in GREY else solid[None, :, :, 0]
-
-
-def _coloured(images: np.ndarray, colour: str) -> np.ndarray:
-    n_channels = images.shape[1]
-    if n_channels == (1 if colour == "grey" else 3):
-        return images
-    if colour == "rgb":
-        return np.repeat(images, 3, axis=1)
-    grey = np.tensordot(images, np.array(LUMA, np.float32), axes=(1, 0))[:, None]
-    return np.rint(grey).astype(np.uint8) if images.dtype == np.uint8 else grey.astype(np.float32).clip(0, 1)
-
-
-def _square(image: np.ndarray, size: int) -> np.ndarray:
-    """The central square of [channel, height, width] at ``size`` pixels."""
-    from PIL import Image
-
-    height, width = image.shape[1:]
-    side = min(height, width)
-    top, left = (height - side) // 2, (width - side) // 2
-    cut = np.ascontiguousarray(image[:, top : top + side, left : left + side])
-    resized = [Image.fromarray(plane).resize((size, size), Image.Resampling.LANCZOS) for plane in cut]
-    planes = np.stack([np.asarray(plane) for plane in resized])
-    # Lanczos overshoots at edges; bytes are clipped by Pillow itself
-    return planes if image.dtype == np.uint8 else planes.clip(0, 1)
+    def _refused_here(self, made: Callable[[], np.ndarray]) -> np.ndarray:
+        try:
+            return made()
+        except ValueError as error:
+            raise ValueError(f"{self.path}: {error}") from error
 
 
 def _from_folders(files: list[Path]) -> Labels:
@@ -227,7 +260,9 @@ def _from_csv(path: Path, files: list[Path]) -> Labels:
     return tuple(columns), np.stack([_packed(column) for column in columns.values()], axis=1)
 
 
-def _columns(name: str, values: np.ndarray, n_images: int, path: Path) -> Labels:
+def _columns(name: str, values: np.ndarray, n_images: int, path: Path, sequences: Sequences | None = None) -> Labels:
+    if sequences is not None:
+        values = _over_time(values, len(sequences), n_images)
     if values.ndim not in (1, 2) or len(values) != n_images:
         raise ValueError(f"{path}: the labels {name} have the shape {values.shape}, but there are {n_images} images")
     if values.ndim == 1:
@@ -238,6 +273,13 @@ def _columns(name: str, values: np.ndarray, n_images: int, path: Path) -> Labels
         for place, column in enumerate(values.T)
     ]
     return names, np.stack([_packed(column) for column in columns], axis=1)
+
+
+def _over_time(values: np.ndarray, n_sequences: int, n_images: int) -> np.ndarray:
+    """Labels (sequence, time[, label]) one frame after the other; (sequence,) holds for all frames of a sequence."""
+    if values.ndim > 1 and values.shape[0] * values.shape[1] == n_images and len(values) == n_sequences:
+        return values.reshape(n_images, *values.shape[2:])
+    return np.repeat(values, n_images // n_sequences) if values.shape == (n_sequences,) else values
 
 
 def _packed(column: np.ndarray) -> np.ndarray:

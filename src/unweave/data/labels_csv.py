@@ -17,7 +17,7 @@ FORM = "labels (csv: a header, then file, label, …)"
 def read_labels_csv(path: Path, files: Sequence[str]) -> dict[str, np.ndarray]:
     """Column to its labels in the order of ``files``: numbers, or words. Whatever is amiss is refused by its place."""
     try:
-        header, rows = _rows(require_file(path, FORM))
+        header, rows = csv_rows(require_file(path, FORM))
         _check_header(header, files)
         at = _places(rows, len(header), files)
         ordered = [rows[at[file]] for file in files]
@@ -32,7 +32,7 @@ def read_labels_csv(path: Path, files: Sequence[str]) -> dict[str, np.ndarray]:
         raise ValueError(f"{path} cannot be read as {FORM}: {error}") from error
 
 
-def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+def csv_rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The header, and every row with its line; blank lines are left out."""
     try:
         text = path.read_bytes().decode("utf-8-sig")

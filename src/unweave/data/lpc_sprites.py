@@ -6,9 +6,10 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from unweave.data.correlated import FactorWorld
 from unweave.data.factors import Factor, FactorSpace
 from unweave.data.files import Progress, Published, how_to_get, open_npz, place_of, require, verify
-from unweave.data.world import Card, Composition, Data, World
+from unweave.data.world import Card, Composition, Data
 from unweave.shapes import Float, Int, Tensor, UInt8
 
 PIXELS = 64
@@ -34,7 +35,7 @@ FRAMES = ((0, 1, 2, 3, 4, 5, 4, 6), (8, 1, 2, 3, 4, 5, 6, 7), (0, 1, 2, 3, 4, 5,
 
 
 @dataclass(frozen=True)
-class LPCSprites(World):
+class LPCSprites(FactorWorld):
     """Clothed figures on black, 93,312 images. Shoes are the same for all and are drawn last."""
 
     name: ClassVar[str] = "lpc_sprites"
@@ -59,7 +60,7 @@ class LPCSprites(World):
         store = SPACE.coordinates(torch.arange(SPACE.n_cells))
         pose = (store[:, 4] * 3 + store[:, 5]) * 8 + store[:, 6]
         parts = torch.cat([store[:, :4], pose[:, None]], dim=1).to(torch.int16)
-        return Data(parts, (3, PIXELS, PIXELS), "parts", SPACE, composition=Dressed(layers))
+        return self.weighted(Data(parts, (3, PIXELS, PIXELS), "parts", SPACE, composition=Dressed(layers)))
 
 
 @dataclass(frozen=True)

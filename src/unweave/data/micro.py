@@ -7,16 +7,17 @@ latents.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from unweave.data.correlated import FactorWorld
 from unweave.data.factors import Factor, FactorSpace
 from unweave.data.files import Progress
 from unweave.data.procedural.disc import render_discs
-from unweave.data.world import Card, Data, World
+from unweave.data.world import Card, Data
 
 SPACE = FactorSpace((Factor("x", 16), Factor("y", 16), Factor("size", 8)))
 
 
 @dataclass(frozen=True)
-class Micro(World):
+class Micro(FactorWorld):
     """A white disc on black; its factors are x, y and size."""
 
     name: ClassVar[str] = "micro"
@@ -33,4 +34,4 @@ class Micro(World):
         )
 
     def load(self, progress: Progress | None = None) -> Data:
-        return Data(render_discs(*SPACE.sizes), shape=(1, 32, 32), packing="bytes", space=SPACE)
+        return self.weighted(Data(render_discs(*SPACE.sizes), shape=(1, 32, 32), packing="bytes", space=SPACE))

@@ -42,7 +42,8 @@ class _Digits(World, ABC):
     def card(self) -> Card:
         on_disk = self._npz().exists() or all(_idx(self.name, file).exists() for file in self.published)
         get = how_to_get(self.name, self.published) + f"; or put {self._npz().name} at {self._npz()}"
-        return Card(self.title, (1, self.size, self.size), N_EXAMPLES[self.split], None, on_disk, get)
+        shape, n_examples = (1, self.size, self.size), N_EXAMPLES[self.split]
+        return Card(self.title, shape, n_examples, None, on_disk, get, labels=(self.label,))
 
     def load(self, progress: Progress | None = None) -> Data:
         read = self._from_npz if self._npz().exists() else self._from_idx

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 
+from unweave.data.correlated import FactorWorld
 from unweave.data.factors import Factor, FactorSpace
 from unweave.data.files import (
     Progress,
@@ -54,7 +55,7 @@ NOTE = (
 
 
 @dataclass(frozen=True)
-class MPI3D(World):
+class MPI3D(FactorWorld):
     """A robot arm holding an object. ``grid`` says which published grid the file holds; ``auto`` reads its length."""
 
     name: ClassVar[str] = "mpi3d"
@@ -84,7 +85,7 @@ class MPI3D(World):
         grid = self._which()
         shape = (SPACES[grid].n_cells, 3, PIXELS, PIXELS)
         images = converted(_cache(self.variant, grid), shape, lambda array: self._convert(array, progress), progress)
-        return Data(torch.from_numpy(images), shape=shape[1:], space=SPACES[grid])
+        return self.weighted(Data(torch.from_numpy(images), shape=shape[1:], space=SPACES[grid]))
 
     def _which(self) -> Literal["full", "challenge"]:
         """The grid asked for, the one on disk, or, before anything is on disk, the published one."""

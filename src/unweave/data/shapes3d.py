@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from unweave.data.correlated import FactorWorld
 from unweave.data.factors import Factor, FactorSpace
 from unweave.data.files import (
     Progress,
@@ -24,7 +25,7 @@ from unweave.data.files import (
     verify,
 )
 from unweave.data.procedural.shapes3d import N_PLANES, N_VIEWS, PIXELS, SIZES, Recoloured, render_views
-from unweave.data.world import Card, Data, World
+from unweave.data.world import Card, Data
 
 SPACE = FactorSpace(
     (
@@ -52,7 +53,7 @@ BLOCK = 4_000
 
 
 @dataclass(frozen=True)
-class Shapes3D(World):
+class Shapes3D(FactorWorld):
     """A solid in a coloured room, 480,000 images."""
 
     name: ClassVar[str] = "shapes3d"
@@ -68,11 +69,11 @@ class Shapes3D(World):
     def load(self, progress: Progress | None = None) -> Data:
         shape = (SPACE.n_cells, 3, PIXELS, PIXELS)
         images = converted(_cache(), shape, lambda array: _convert(array, progress), progress)
-        return Data(torch.from_numpy(images), shape=shape[1:], space=SPACE)
+        return self.weighted(Data(torch.from_numpy(images), shape=shape[1:], space=SPACE))
 
 
 @dataclass(frozen=True)
-class Shapes3DLike(World):
+class Shapes3DLike(FactorWorld):
     """An imitation of Shapes3D, ray cast here: the same factors, other pixels."""
 
     name: ClassVar[str] = "shapes3d_like"
@@ -88,7 +89,8 @@ class Shapes3DLike(World):
         views = cached_array(path, render_views, progress)
         if views.shape != (N_VIEWS, N_PLANES, PIXELS, PIXELS) or views.dtype != np.uint8:
             raise ValueError(f"{path} holds an array {views.shape}, not the views of this world. Delete it to rebuild.")
-        return Data(parts(), (3, PIXELS, PIXELS), "parts", SPACE, composition=Recoloured.of(views))
+        data = Data(parts(), (3, PIXELS, PIXELS), "parts", SPACE, composition=Recoloured.of(views))
+        return self.weighted(data)
 
 
 def parts() -> torch.Tensor:

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from unweave.data.correlated import FactorWorld
 from unweave.data.factors import Factor, FactorSpace
 from unweave.data.files import (
     Progress,
@@ -22,7 +23,7 @@ from unweave.data.files import (
     verify,
 )
 from unweave.data.resize import lanczos
-from unweave.data.world import Card, Data, World
+from unweave.data.world import Card, Data
 
 SPACE = FactorSpace(
     (
@@ -64,7 +65,7 @@ NUMBERS = {
 
 
 @dataclass(frozen=True)
-class SmallNORB(World):
+class SmallNORB(FactorWorld):
     """Grey toys, 48,600 images: the training and the testing file together are the whole grid."""
 
     name: ClassVar[str] = "smallnorb"
@@ -81,7 +82,7 @@ class SmallNORB(World):
     def load(self, progress: Progress | None = None) -> Data:
         shape = (SPACE.n_cells, 1, PIXELS, PIXELS)
         images = converted(_cache(), shape, lambda array: _convert(array, progress), progress)
-        return Data(torch.from_numpy(images), shape=shape[1:], space=SPACE)
+        return self.weighted(Data(torch.from_numpy(images), shape=shape[1:], space=SPACE))
 
 
 def read_matrix(path: Path) -> np.ndarray:

@@ -63,7 +63,8 @@ class SymSol(World):
         on_disk = self._cache("images").exists() or place_of(self.name, self.files()[0]).exists()
         note = "one label, the shape; the number of images is known once the archive has been read"
         title = "Symmetric Solids, reduced"
-        return Card(title, (1, PIXELS, PIXELS), None, None, on_disk, how_to_get(self.name, self.files()), note)
+        get = how_to_get(self.name, self.files())
+        return Card(title, (1, PIXELS, PIXELS), None, None, on_disk, get, note, ("shape",))
 
     def load(self, progress: Progress | None = None) -> Data:
         read = cache(lambda: self._read(progress))

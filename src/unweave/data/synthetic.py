@@ -91,4 +91,4 @@ def _normal(seed: int, part: int, rows: int, columns: int) -> Float[Tensor, "row
 
 
 def _card(title: str, shape: tuple[int, ...], n_points: int, note: str) -> Card:
-    return Card(title, shape, n_points, None, on_disk=True, how_to_get="Nothing to get: generated on load.", note=note)
+    return Card(title, shape, n_points, None, True, "Nothing to get: generated on load.", note, LABELS)

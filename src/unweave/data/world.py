@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
 import torch
 
@@ -39,6 +40,9 @@ class Composition(ABC):
 
 Packing = Literal["bits", "bytes", "floats", "parts"]
 
+MOST_VALUES = 1000
+"""A label of whole numbers up to this many has that many values; beyond, it is a continuous number."""
+
 
 @dataclass(frozen=True)
 class Data:
@@ -46,7 +50,9 @@ class Data:
 
     ``store`` holds bits (uint8 [sample, byte], eight pixels a byte, first pixel in the highest bit), bytes
     (uint8 [sample, channel, height, width]), floats (float32 [sample, …]) or parts (integers [sample, part], from which
-    ``composition`` makes the images); examples come out as float32 in [0, 1], or as they are for floats.
+    ``composition`` makes the images); examples come out as float32 in [0, 1], or as they are for floats. ``pairs`` are
+    the rows that belong together, where the data says so: first and second. ``weights`` say how often a row comes in
+    training, where that is not uniform.
     """
 
     store: Shaped[Tensor, "sample ..."]
@@ -57,15 +63,24 @@ class Data:
     label_names: tuple[str, ...] = ()
     nuisance: Nuisance | None = None
     composition: Composition | None = None
+    pairs: Int[Tensor, "pair 2"] | None = None
+    weights: Float[Tensor, " sample"] | None = None
 
     def __len__(self) -> int:
         return len(self.store)
 
     def to(self, device: torch.device | str) -> "Data":
         """The same data, resident on a device."""
-        labels = None if self.labels is None else self.labels.to(device)
-        composition = None if self.composition is None else self.composition.to(device)
-        return replace(self, store=self.store.to(device), labels=labels, composition=composition)
+        parts = {name: getattr(self, name) for name in ("labels", "composition", "pairs", "weights")}
+        moved: dict[str, Any] = {name: None if part is None else part.to(device) for name, part in parts.items()}
+        return replace(self, store=self.store.to(device), **moved)
+
+    @cached_property
+    def label_sizes(self) -> tuple[int, ...]:
+        """How many values each column of :meth:`factors` has: whole numbers 0 … n − 1 have n, others count as 0."""
+        if self.space is not None:
+            return self.space.sizes
+        return () if self.labels is None else tuple(_n_values(column) for column in self.labels.unbind(-1))
 
     def examples(
         self, rows: Int[Tensor, " batch"], *, seed: int = 0, step: int = 0, purpose: int = rng.Purpose.NUISANCE
@@ -92,6 +107,12 @@ class Data:
         return unpack(stored, self.packing, self.shape if self.nuisance is None else (1, *self.shape[1:]))
 
 
+def _n_values(column: Shaped[Tensor, " sample"]) -> int:
+    values = column.double()
+    whole = len(values) > 0 and bool(((values >= 0) & (values < MOST_VALUES) & (values == values.floor())).all())
+    return int(values.max()) + 1 if whole else 0
+
+
 def unpack(stored: Shaped[Tensor, "batch ..."], packing: Packing, shape: tuple[int, ...]) -> Float[Tensor, "batch ..."]:
     """Stored examples, other than parts, as float32 images."""
     if packing == "floats":
@@ -112,7 +133,10 @@ def _bits_table(device: torch.device) -> Float[Tensor, "byte bit"]:
 
 @dataclass(frozen=True)
 class Card:
-    """What `unweave worlds` shows: nothing here needs the data itself."""
+    """What `unweave worlds` shows: nothing here needs the data itself.
+
+    ``labels`` are those of a world without factors; ``pairs`` and ``segments`` say in words what the data has of them.
+    """
 
     title: str
     shape: tuple[int, ...]
@@ -121,6 +145,9 @@ class Card:
     on_disk: bool
     how_to_get: str
     note: str = ""
+    labels: tuple[str, ...] = ()
+    pairs: str = ""
+    segments: str = ""
 
 
 class World(ABC):

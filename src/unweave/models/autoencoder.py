@@ -16,13 +16,17 @@ from unweave.shapes import Float, Tensor
 
 @dataclass(frozen=True)
 class Architecture:
-    """Everything that fixes a model's structure."""
+    """Everything that fixes a model's structure.
+
+    ``labels`` says how many values each label of an example has, 0 for a continuous one, where the model reads labels.
+    """
 
     shape: tuple[int, ...] = number(least=1, most=100_000, entries=(1, 4))
     latents: int = number(10, least=1, most=10_000)
     network: Network = Conv()
     posterior: Posterior = Diagonal()
     likelihood: Likelihood = Bernoulli()
+    labels: tuple[int, ...] = number((), least=0, most=10**9, entries=(0, 10_000))
 
 
 class Encoder(nn.Module):

@@ -1,5 +1,7 @@
 """The layers of every network. Images flow channels-last inside; weights keep PyTorch's shapes."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -64,3 +66,30 @@ def unflatten(
 ) -> Float[Tensor, "batch channel height width"]:
     """The inverse of :func:`flatten`."""
     return x.unflatten(1, (height, width, channels)).permute(0, 3, 1, 2)
+
+
+class Moving(nn.Module):
+    """A layer with a state that moves as it is used: running statistics, the singular vectors of a norm.
+
+    The state is in buffers. ``forward`` never writes them: it leaves their next values in ``fresh``, and who trains
+    brings the buffers there once a phase. So one layer serves a model alone and, mapped, a stack of models.
+    """
+
+    fresh: dict[str, Tensor]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fresh = {}
+
+
+def fresh_of(network: nn.Module) -> dict[str, Tensor]:
+    """The next values of a network's buffers, by name, of the layers that were used since this was last asked."""
+    found: dict[str, Tensor] = {}
+    for place, layer in _moving(network):
+        found |= {f"{place}.{name}" if place else name: value.detach() for name, value in layer.fresh.items()}
+        layer.fresh = {}
+    return found
+
+
+def _moving(network: nn.Module) -> Iterator[tuple[str, Moving]]:
+    return ((place, layer) for place, layer in network.named_modules() if isinstance(layer, Moving))

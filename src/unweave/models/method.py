@@ -1,17 +1,18 @@
-"""What a method is: its networks, what a batch of it holds, and its phases.
+"""What a method is: its networks, what a batch of it holds, its phases, and what of it is kept.
 
-β-VAE is one network and one phase; FactorVAE has a discriminator beside it and a phase that trains it. The maths is
-written for one model and one batch; engines call it for one model, or map it over a stack of them.
+β-VAE is one network and one phase; FactorVAE has a discriminator beside it and a phase that trains it; a GAN has three
+of each. The maths is written for one model and one batch; engines call it for one model, or map it over a stack.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from torch import nn
 
-from unweave.models.autoencoder import Architecture
+from unweave.data.pairings import Pairing
+from unweave.models.autoencoder import Architecture, Autoencoder
 from unweave.models.initialise import Scheme, initialise
 from unweave.models.optimisers import Optimiser
 from unweave.models.posteriors import Code, Diagonal, Posterior
@@ -20,6 +21,9 @@ from unweave.shapes import Float, Int, Tensor
 Terms = dict[str, Float[Tensor, ""]]
 Batch = Mapping[str, Tensor]
 """The named parts of a batch; `unweave.training.batches` says what each is and draws it."""
+
+MODEL = "model"
+"""The name of the network that is kept, where a method keeps one."""
 
 FIRST_DRAW = 1000
 """Initial weights of the second network draw with steps from here, those of the third from twice as far, …"""
@@ -49,9 +53,9 @@ class Phase:
     """One kind of update: whose weights move, down which loss, by which optimiser, how often.
 
     Of the loss's terms the one named ``minimises`` is minimised. ``optimiser`` is the experiment's where none is given.
-    A phase is due in every ``every``-th step. Engines that train a stack make its passes through the model for all
-    members at once: ``forward`` names the parts of the batch with which the loss calls the model, ``encodes`` those
-    that it only encodes. A loss that asks for other passes is mapped as a whole.
+    A phase is due in every ``every``-th step. Where all phases of a method say so, engines that train a stack make the
+    passes through the model for all members at once: ``forward`` names the parts of the batch with which the loss calls
+    the model, ``encodes`` those that it only encodes. Other methods are mapped as a whole.
     """
 
     updates: tuple[str, ...]
@@ -67,16 +71,40 @@ class Phase:
         return (step + 1) % self.every == 0
 
 
+@dataclass(frozen=True)
+class Draw:
+    """Random numbers that a method asks for besides those of the usual parts: one row an example, ``columns`` wide.
+
+    ``words`` are 32 random bits each, as int64; a ``permutation`` orders the rows, for every column another way.
+    """
+
+    kind: Literal["normal", "uniform", "words", "permutation"]
+    columns: int
+
+
 class Method(ABC):
-    """A frozen dataclass of hyperparameters that knows its networks, its batch and its phases."""
+    """A frozen dataclass of hyperparameters that knows its networks, its batch and its phases.
+
+    ``posterior`` is what the heads of the trained encoder stand for; ``kept`` are the networks whose weights stay.
+    """
 
     name: ClassVar[str]
     posterior: ClassVar[Posterior] = Diagonal()
+    kept: ClassVar[tuple[str, ...]] = (MODEL,)
 
     @property
     def batch(self) -> tuple[str, ...]:
-        """The parts that a batch must have."""
+        """The parts that a batch must have, of those that `unweave.training.batches` lists."""
         return ("images", "noise")
+
+    @property
+    def pairing(self) -> Pairing | None:
+        """How an example's partner comes about in a world with factors; None where examples come singly."""
+        return None
+
+    def draws(self, architecture: Architecture) -> dict[str, Draw]:
+        """Parts of the batch that are random numbers of this method's own."""
+        return {}
 
     @abstractmethod
     def networks(self, architecture: Architecture) -> dict[str, nn.Module]:
@@ -86,9 +114,20 @@ class Method(ABC):
     def phases(self) -> tuple[Phase, ...]:
         """What happens in a step, in this order. A network is updated by one phase at most."""
 
+    def model(self, architecture: Architecture) -> nn.Module:
+        """What is opened again after training, its weights not yet filled in; they are named as those of ``kept``."""
+        return Autoencoder(architecture, None)
+
     def iterations(self, steps: int) -> int:
         """How many updates ``steps`` stand for: the same number, but for one faithful imitation."""
         return steps
+
+
+def kept_weights(method: Method, networks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What stays of each network's tensors, named as the kept model names them."""
+    if len(method.kept) == 1:
+        return dict(networks[method.kept[0]])
+    return {f"{part}.{name}": value for part in method.kept for name, value in networks[part].items()}
 
 
 def new_networks(method: Method, architecture: Architecture, init: Scheme, seed: int) -> dict[str, nn.Module]:

@@ -30,6 +30,14 @@ class Optimiser(ABC):
     def update(self, parameters: Mapping[str, Tensor], gradients: list[Tensor], state: Tensors) -> None:
         """One update of parameters and state; gradients come in the order of the parameters."""
 
+    def kept(self, parameters: Mapping[str, Tensor], state: Tensors) -> Mapping[str, Tensor]:
+        """What stays of a trained network: the parameters, unless the state holds something better."""
+        return parameters
+
+    def kept_stack(self, parameters: Float[Tensor, "model size"], state: Tensors) -> Float[Tensor, "model size"]:
+        """The same for a whole fleet."""
+        return parameters
+
     def start_stack(self, parameters: Float[Tensor, "model size"]) -> Tensors:
         """The state of a whole fleet before its first update."""
         raise ValueError(f"the optimiser {self.name} has no stacked form, so it cannot train a fleet")

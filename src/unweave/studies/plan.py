@@ -6,8 +6,8 @@ from dataclasses import replace
 import torch
 
 from unweave.config import fingerprint
-from unweave.models.objectives import MODEL
-from unweave.training.experiment import Experiment, Plan
+from unweave.training.batches import rehearse
+from unweave.training.experiment import Experiment, Form, Plan
 
 
 class Poisoned(ValueError):
@@ -62,8 +62,9 @@ def _try(experiment: Experiment, needs_data: bool, tried: set[str]) -> None:
     if needs_data and not card.on_disk:
         raise FileNotFoundError(f"{experiment.world.name} is not on this machine. {card.how_to_get}")
     with torch.device("meta"), torch.no_grad():
-        networks = experiment.objective.networks(experiment.architecture(card.shape))
-        networks[MODEL](torch.zeros(2, *card.shape), torch.zeros(2, experiment.latents))
+        form = Form(card.shape, () if card.space is None else card.space.sizes)
+        networks = experiment.objective.networks(experiment.architecture(form.shape, form.labels))
+        rehearse(replace(experiment, batch_size=2), networks, form)
     tried.add(key)
 
 

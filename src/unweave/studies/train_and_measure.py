@@ -16,7 +16,7 @@ from unweave.studies.leases import Holder
 from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack
 from unweave.studies.store import Store
-from unweave.training.experiment import Experiment
+from unweave.training.experiment import Experiment, form_of
 from unweave.training.fleet.choice import models_that_fit, side_by_side
 from unweave.training.loop import train
 from unweave.training.many import train_many
@@ -148,7 +148,7 @@ def _train_together(experiments: Sequence[Experiment], store: Store, how: RunOpt
             train(experiment, store.folder(experiment.id).path, data=data, how=how)
         return
     on_gpu = first.plan.device.startswith("cuda")
-    size = models_that_fit(first, data.shape) if on_gpu else None
+    size = models_that_fit(first, form_of(first.objective, data)) if on_gpu else None
     train_many(experiments, store.root, data=data, how=how, size=size)
 
 

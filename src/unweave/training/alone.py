@@ -7,13 +7,14 @@ import torch
 from torch import nn
 
 from unweave.data.world import Data
-from unweave.models.objectives import MODEL, Context, Phase, Terms, new_networks
+from unweave.models.layers import fresh_of
+from unweave.models.objectives import MODEL, Context, Phase, Terms, kept_weights, new_networks
 from unweave.models.optimisers import Optimiser, Tensors
 from unweave.models.posteriors import Code
 from unweave.shapes import Tensor
 from unweave.training.batches import Drawing, batch_of_one, source_of
 from unweave.training.engine import Failure, Rows, blame, columns, summary
-from unweave.training.experiment import Experiment
+from unweave.training.experiment import Experiment, form_of
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
@@ -28,10 +29,11 @@ class Alone:
         self.experiment, self.device = experiment, torch.device(experiment.plan.device)
         self.source = source_of([experiment], data.to(self.device))
         self.drawing = Drawing(self.source)
-        method, architecture = experiment.objective, experiment.architecture(data.shape)
-        networks = new_networks(method, architecture, experiment.init, experiment.seed)
+        self.method, self.form = experiment.objective, form_of(experiment.objective, data)
+        architecture = experiment.architecture(self.form.shape, self.form.labels)
+        networks = new_networks(self.method, architecture, experiment.init, experiment.seed)
         self.networks = {name: _placed(network, self.device) for name, network in networks.items()}
-        self.phases = method.phases()
+        self.phases = self.method.phases()
         self.parameters = {name: dict(network.named_parameters()) for name, network in self.networks.items()}
         self.states = {
             name: self.optimiser(phase).start(self.parameters[name]) for phase in self.phases for name in phase.updates
@@ -58,10 +60,12 @@ class Alone:
                 context = Context(step, len(self.source.data), self.experiment.warmup, self.networks, code)
                 terms, made = phase.loss(batch, context)
                 self.last_terms |= terms
+                moved = {name: fresh_of(network) for name, network in self.networks.items()}
                 code = self.last_code = made.detach() if made is not None else code
                 if self._failed(step, terms[phase.minimises], record):
                     return
                 self._update(phase, terms[phase.minimises])
+                self._move(moved)
         if record:
             self.good = step, before
 
@@ -80,7 +84,12 @@ class Alone:
         return [] if self.failed else [{name: value.item() for name, value in self.last_terms.items()}]
 
     def weights(self, member: int) -> Tensors:
-        return {name: tensor.detach() for name, tensor in self.networks[MODEL].state_dict().items()}
+        held = {}
+        for phase in self.phases:
+            for name in phase.updates:
+                own = self.optimiser(phase).kept(self.parameters[name], self.states[name])
+                held[name] = {**self.networks[name].state_dict(), **own}
+        return {name: tensor.detach() for name, tensor in kept_weights(self.method, held).items()}
 
     def all_failed(self) -> bool:
         return self.failed is not None
@@ -105,11 +114,19 @@ class Alone:
 
     def _update(self, phase: Phase, loss: Tensor) -> None:
         owned = [self.parameters[name] for name in phase.updates]
-        gradients = torch.autograd.grad(loss, [parameter for held in owned for parameter in held.values()])
+        wanted = [parameter for held in owned for parameter in held.values()]
+        gradients = torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)
         with torch.no_grad():
             for name, parameters in zip(phase.updates, owned):
                 own, gradients = gradients[: len(parameters)], gradients[len(parameters) :]
                 self.optimiser(phase).update(parameters, list(own), self.states[name])
+
+    @torch.no_grad()
+    def _move(self, fresh: dict[str, Tensors]) -> None:
+        """Bring the moving state of layers (statistics, singular vectors) to what this phase made of it."""
+        for name, tensors in fresh.items():
+            for buffer, value in tensors.items():
+                self.networks[name].get_buffer(buffer).copy_(value)
 
     def _failed(self, step: int, loss: Tensor, record: bool) -> bool:
         """Whether the loss is no number; a GPU is asked only where it has to be waited for anyway."""

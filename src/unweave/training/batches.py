@@ -1,24 +1,35 @@
-"""What a step sees: which examples and which noise, as a pure function of the experiments and the step.
+"""The batches of a step, and the random numbers they are made of, for any number of models at once.
 
-Everything is drawn for all models of a source at once, over a leading model axis; a model alone is a source of one.
+Every number is a function of (seed, step) alone, so a model draws the same alone, in a fleet, and after any
+interruption. Draws have a leading model axis; one model is a source of one.
+
 The parts of a batch, of which a method names those it needs:
 
-- ``images`` the examples of the step, and ``noise``, standard normal, one number a latent;
-- ``second_images`` and ``second_noise`` the same of other examples, drawn independently;
-- ``permutation`` an order of the batch for every latent.
+- ``images`` the examples of the step, and ``noise``, standard normal, one number a latent; of a method with pairs these
+  are twice as many rows, first all firsts, then their partners in the same order;
+- ``changed`` for every pair, which factors were drawn anew (1) for the partner, and ``group``, the number of the group
+  of factors that the pair shares or changes;
+- ``labels`` the factors or labels of every row of ``images``, as numbers;
+- ``labelled_images`` and ``labelled_labels`` examples of the few whose labels a method may know, drawn independently;
+- ``second_images`` and ``second_noise`` other examples, drawn independently;
+- ``permutation`` an order of the batch for every latent;
+- what else a method draws (:meth:`unweave.models.method.Method.draws`).
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
+from torch import nn
 
 from unweave import rng
+from unweave.data.correlated import draw_places, row_thresholds
+from unweave.data.pairings import Pairing
 from unweave.data.world import Data
-from unweave.models.objectives import Batch
+from unweave.models.objectives import Batch, Context, Draw, Method
 from unweave.rng import Purpose
 from unweave.shapes import Float, Int, Shaped, Tensor
-from unweave.training.experiment import Experiment
+from unweave.training.experiment import Experiment, Form, form_of
 
 BLOCK = 64
 """Steps whose draws are made together: the draws are the same, the overhead is shared."""
@@ -26,7 +37,11 @@ BLOCK = 64
 MOST_DRAWS = 1 << 22
 """Noise values drawn at once; fewer steps make a block where there are many models."""
 
-IMAGES = {"images": Purpose.NUISANCE, "second_images": Purpose.SECOND_NUISANCE}
+IMAGES = {
+    "images": Purpose.NUISANCE,
+    "second_images": Purpose.SECOND_NUISANCE,
+    "labelled_images": Purpose.LABELLED_NUISANCE,
+}
 """Parts that are examples, and what their nuisances are drawn for."""
 
 PLACES = {"images": Purpose.BATCH, "second_images": Purpose.SECOND_BATCH}
@@ -38,7 +53,11 @@ Draws = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Source:
-    """The data and everything that decides which of it comes when, for models that train together."""
+    """The data and everything that decides which of it comes when, for models that train together.
+
+    ``rows`` may be trained on (None: all); ``labelled`` are those whose labels a method may know; ``thresholds`` say how
+    often each comes, where not all come alike.
+    """
 
     data: Data
     first: Experiment
@@ -47,6 +66,10 @@ class Source:
     seeds: Int[Tensor, " model"]
     rows: Int[Tensor, "model sample"] | None
     latent_mask: Float[Tensor, "model 1 latent"] | None
+    pairing: Pairing | None = None
+    labelled: Int[Tensor, "model sample"] | None = None
+    own_draws: Mapping[str, Draw] = field(default_factory=dict)
+    thresholds: Int[Tensor, "*model sample"] | None = None
 
     @property
     def block(self) -> int:
@@ -57,18 +80,53 @@ class Source:
 
 def source_of(experiments: Sequence[Experiment], data: Data) -> Source:
     """The source of these models' batches, on the data's device."""
-    device = data.store.device
+    device, first = data.store.device, experiments[0]
+    check_supervision(first, data)
     kept = [training_rows(experiment, len(data)) for experiment in experiments]
     sizes = [experiment.latents for experiment in experiments]
+    form, stacked = form_of(first.objective, data), None
+    if kept[0] is not None:
+        stacked = torch.stack([rows.to(device) for rows in kept if rows is not None])
     return Source(
         data,
-        experiments[0],
+        first,
         frozenset(part for experiment in experiments for part in experiment.objective.batch),
         max(sizes),
         torch.tensor([experiment.seed for experiment in experiments], device=device),
-        None if kept[0] is None else torch.stack([rows.to(device) for rows in kept if rows is not None]),
+        stacked,
         _latent_mask(sizes, device),
+        first.objective.pairing,
+        _labelled(experiments, kept, len(data), device),
+        first.objective.draws(first.architecture(form.shape, form.labels)),
+        _thresholds(first, data, stacked),
     )
+
+
+def check_supervision(experiment: Experiment, data: Data) -> None:
+    """Refuse data that cannot give what a method asks for: one sentence that says what can."""
+    method, world = experiment.objective, experiment.world.name
+    if method.pairing is not None:
+        if data.pairs is None and data.space is None:
+            raise ValueError(
+                f"{method.name} learns from pairs of examples, and {world} has none: take a world with factors"
+                " (`unweave worlds` shows which), or own images with a pairs file or in sequences"
+            )
+        if experiment.holdout:
+            raise ValueError(
+                f"{method.name} learns from pairs, and the partner of an example may be one that is held out;"
+                f" set holdout=0 (given {experiment.holdout})"
+            )
+    needs = {"changed", "group"} & {*method.batch}
+    if needs and data.space is None:
+        raise ValueError(
+            f"{method.name} must know which factors the two of a pair share, and {world} does not say;"
+            " take a world with factors (`unweave worlds` shows which)"
+        )
+    if {"labels", "labelled_labels"} & {*method.batch} and data.space is None and data.labels is None:
+        raise ValueError(
+            f"{method.name} learns from labels, and {world} has none: take a world with factors (`unweave worlds` shows"
+            " which), or own data with labels"
+        )
 
 
 def training_rows(experiment: Experiment, n_examples: int) -> Int[Tensor, " sample"] | None:
@@ -83,28 +141,38 @@ def training_rows(experiment: Experiment, n_examples: int) -> Int[Tensor, " samp
 
 
 def draw(source: Source, steps: Int[Tensor, " step"]) -> Draws:
-    """All random numbers of some steps, ``places`` of examples among them."""
+    """All random numbers of some steps, and all that follows from them but the images."""
     size, latents = source.first.batch_size, source.latents
     seeds, steps = source.seeds[None, :], steps[:, None]
     drawn = {"steps": steps[:, 0]}
     for part, purpose in PLACES.items():
         if part in source.parts:
-            drawn[_places_of(part)] = _places(source, seeds, steps, purpose)
+            drawn[_rows_of(part)] = _rows(source, _places(source, seeds, steps, purpose))
+    if source.pairing is not None:
+        drawn |= _paired(source, source.pairing, drawn[_rows_of("images")], seeds, steps)
     for part, purpose in NOISE.items():
         if part in source.parts:
-            noise = rng.normal(seeds, purpose, steps, size, latents)
+            rows = size * (2 if source.pairing is not None and part == "noise" else 1)
+            noise = rng.normal(seeds, purpose, steps, rows, latents)
             # latents that a member does not have get no noise, so they stay silent
             drawn[part] = noise if source.latent_mask is None else noise * source.latent_mask
     if "permutation" in source.parts:
         drawn["permutation"] = rng.permutations(seeds, Purpose.PERMUTATION, steps, size, latents)
+    if source.labelled is not None:
+        places = rng.integers(source.labelled.shape[1], seeds, Purpose.LABELLED_BATCH, steps, size, 1)[..., 0]
+        drawn[_rows_of("labelled_images")] = _picked(source.labelled, places)
+    for part in ("labels", "labelled_labels"):
+        if part in source.parts:
+            known = source.data.factors(drawn[_rows_of("images" if part == "labels" else "labelled_images")])
+            drawn[part] = known.to(torch.float32)
+    for number, (part, own) in enumerate(source.own_draws.items()):
+        drawn[part] = DRAWN[own.kind](seeds, Purpose.METHOD + number, steps, size, own.columns)
     return drawn
 
 
 def stored(source: Source, draws: Draws, part: str) -> Shaped[Tensor, "model batch ..."]:
     """The examples of a step as they lie in the store: bits, bytes or floats."""
-    places = draws[_places_of(part)]
-    rows = places if source.rows is None else torch.gather(source.rows, 1, places)
-    return source.data.store[rows]
+    return source.data.store[draws[_rows_of(part)]]
 
 
 def images(source: Source, draws: Draws, part: str) -> Float[Tensor, "model batch ..."]:
@@ -145,10 +213,35 @@ class Drawing:
         return {name: drawn[step - self.first] for name, drawn in self.block_of(step).items()}
 
 
+def batch_of(source: Source, draws: Draws) -> dict[str, Tensor]:
+    """All parts of the batch of a step, with a leading model axis."""
+    parts = {part: images(source, draws, part) for part in IMAGES if part in source.parts}
+    return parts | {name: drawn for name, drawn in draws.items() if name in source.parts or name in source.own_draws}
+
+
 def batch_of_one(source: Source, draws: Draws) -> Batch:
     """The batch of a source's only model, without the model axis."""
-    parts = {part: images(source, draws, part)[0] for part in IMAGES if part in source.parts}
-    return parts | {part: drawn[0] for part, drawn in draws.items() if part in source.parts}
+    return {part: drawn[0] for part, drawn in batch_of(source, draws).items()}
+
+
+def rehearse(experiment: Experiment, networks: Mapping[str, nn.Module], form: Form) -> None:
+    """Every loss of a method once, on a batch of nothing: shapes that do not fit are found, and passes can be seen."""
+    method, n = experiment.objective, experiment.batch_size
+    rows = n * (1 if method.pairing is None else 2)
+    noise, labels = torch.zeros(rows, experiment.latents), torch.zeros(rows, len(form.labels))
+    batch = {"images": torch.zeros(rows, *form.shape), "noise": noise, "labels": labels}
+    batch |= {"second_images": torch.zeros(n, *form.shape), "second_noise": noise[:n]}
+    batch |= {"labelled_images": torch.zeros(n, *form.shape), "labelled_labels": labels[:n]}
+    batch |= {"changed": labels[:n].to(torch.int64), "group": torch.zeros(n, dtype=torch.int64)}
+    batch |= {"permutation": noise[:n].to(torch.int64)}
+    own = method.draws(experiment.architecture(form.shape, form.labels))
+    for part, drawn in own.items():
+        whole = drawn.kind in ("words", "permutation")
+        batch[part] = torch.zeros(n, drawn.columns, dtype=torch.int64 if whole else torch.float32)
+    code = None
+    for phase in method.phases():
+        found = phase.loss(batch, Context(0, n, experiment.warmup, networks, code))[1]
+        code = code if found is None else found
 
 
 def batches(experiment: Experiment, data: Data, first: int, last: int) -> Iterator[Batch]:
@@ -159,17 +252,82 @@ def batches(experiment: Experiment, data: Data, first: int, last: int) -> Iterat
         yield batch_of_one(source, drawing(step))
 
 
-def _places_of(part: str) -> str:
-    return f"places of {part}"
+DRAWN = {"normal": rng.normal, "uniform": rng.uniform, "words": rng.words, "permutation": rng.permutations}
+
+
+def _rows_of(part: str) -> str:
+    return f"rows of {part}"
+
+
+def _rows(source: Source, places: Int[Tensor, "step model batch"]) -> Int[Tensor, "step model batch"]:
+    return places if source.rows is None else _picked(source.rows, places)
+
+
+def _picked(
+    rows: Int[Tensor, "model sample"], places: Int[Tensor, "step model batch"]
+) -> Int[Tensor, "step model batch"]:
+    return torch.gather(rows.expand(len(places), -1, -1), 2, places)
+
+
+def _paired(source: Source, pairing: Pairing, first: Tensor, seeds: Tensor, steps: Tensor) -> Draws:
+    """Rows of firsts and partners, and what is known of how they differ."""
+    if source.data.pairs is not None:
+        both = source.data.pairs[first].unbind(-1)
+        return {_rows_of("images"): torch.cat(both, dim=-1)}
+    space = source.data.space
+    assert space is not None
+    n_words = pairing.n_words(space)
+    words = rng.words(seeds, Purpose.PAIR, steps, first.shape[-1], n_words + space.n_hidden)
+    partners = pairing.partners(space, space.values(first), words[..., :n_words])
+    second = space.rows_of(partners.factors, words[..., n_words:])
+    drawn = {_rows_of("images"): torch.cat([first, second], dim=-1), "changed": partners.redrawn.to(torch.int64)}
+    return drawn if partners.group is None else drawn | {"group": partners.group}
+
+
+def _labelled(
+    experiments: Sequence[Experiment], kept: Sequence[Tensor | None], n_examples: int, device: torch.device
+) -> Int[Tensor, "model sample"] | None:
+    """The examples whose labels each model may know: as many as its method says, chosen by its seed."""
+    method = experiments[0].objective
+    if "labelled_labels" not in method.batch:
+        return None
+    chosen = []
+    for experiment, rows in zip(experiments, kept):
+        pool = torch.arange(n_examples) if rows is None else rows
+        order = rng.words(experiment.seed, Purpose.LABELLED, 0, len(pool), 1)[:, 0].argsort(stable=True)
+        chosen.append(pool[order[: _n_labelled(method)]].to(device))
+    return torch.stack(chosen)
+
+
+def _thresholds(
+    first: Experiment, data: Data, rows: Int[Tensor, "model sample"] | None
+) -> Int[Tensor, "*model sample"] | None:
+    if data.weights is None:
+        return None
+    if first.order != "iid":
+        raise ValueError("correlated factors come more often together, and order=epochs takes all alike; set order=iid")
+    return row_thresholds(data.weights if rows is None else data.weights[rows])
+
+
+def _n_labelled(method: Method) -> int:
+    return int(getattr(method, "labelled"))  # noqa: B009  (only methods that name the part have the field)
 
 
 def _places(source: Source, seeds: Tensor, steps: Tensor, purpose: Purpose) -> Int[Tensor, "step model batch"]:
-    size, n_rows = source.first.batch_size, len(source.data) if source.rows is None else source.rows.shape[1]
+    size, n_rows = source.first.batch_size, _n_drawn_from(source, purpose)
+    if source.thresholds is not None:
+        return draw_places(source.thresholds, rng.words(seeds, purpose, steps, size, 2))
     if source.first.order == "iid":
         return rng.integers(n_rows, seeds, purpose, steps, size, 1)[..., 0]
     count = steps[..., None] * size + torch.arange(size, device=steps.device)
     count = count.expand(-1, seeds.shape[1], -1)
     return rng.shuffled(count % n_rows, n_rows, seeds[..., None], 256 + purpose, count // n_rows)
+
+
+def _n_drawn_from(source: Source, purpose: Purpose) -> int:
+    if purpose == Purpose.BATCH and source.pairing is not None and source.data.pairs is not None:
+        return len(source.data.pairs)
+    return len(source.data) if source.rows is None else source.rows.shape[1]
 
 
 def _latent_mask(sizes: Sequence[int], device: torch.device) -> Float[Tensor, "model 1 latent"] | None:

@@ -11,9 +11,10 @@ from typing import Any
 import safetensors
 import safetensors.torch
 import torch
+from torch import nn
 
 from unweave.files import digest
-from unweave.models import Architecture, Autoencoder
+from unweave.models import Architecture, Method
 from unweave.models.optimisers import Tensors
 from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.runs.names import refuse_links
@@ -112,14 +113,14 @@ def read_tensors(content: bytes, place: Path) -> tuple[Tensors, dict[str, str]]:
     return tensors, metadata if isinstance(metadata, dict) else {}
 
 
-def model_with(architecture: Architecture, tensors: Tensors, place: Path) -> Autoencoder:
+def model_with(method: Method, architecture: Architecture, tensors: Tensors, place: Path) -> nn.Module:
     """A model with the weights of a file; ValueError where they are not those of this architecture.
 
     Shapes are compared before the model is made, so that it is never larger than the file.
     """
     try:
         with torch.device("meta"):
-            wanted = Autoencoder(architecture, None).state_dict()
+            wanted = method.model(architecture).state_dict()
     except (ValueError, RuntimeError) as error:  # RuntimeError: a layer of more numbers than there can be
         reason = str(error) if isinstance(error, ValueError) else "no such layer can be made"
         raise ValueError(f"{place} does not fit the model's settings: {reason}") from error
@@ -127,7 +128,7 @@ def model_with(architecture: Architecture, tensors: Tensors, place: Path) -> Aut
         expected, given = (_size_of(held.get(name)) for held in (wanted, tensors))
         if expected != given:
             raise ValueError(f"{place} does not fit the run's settings: {name[:80]} is {given} there, not {expected}")
-    model = Autoencoder(architecture, None)
+    model = method.model(architecture)
     model.load_state_dict(tensors)
     return model
 

@@ -10,7 +10,7 @@ from unweave.models.objectives import Terms
 from unweave.models.optimisers import Tensors
 from unweave.models.posteriors import Code
 from unweave.shapes import Float, Tensor
-from unweave.training.experiment import Experiment
+from unweave.training.experiment import Experiment, Form
 
 LATENT_STATISTICS = ("kl", "mean", "variance_of_mean", "mean_variance", "variance_of_variance")
 """What the history keeps of every latent: of a batch, its KL, the mean and variance of μ, and those of σ²."""
@@ -42,6 +42,9 @@ class Engine(Protocol):
 
     @property
     def experiments(self) -> tuple[Experiment, ...]: ...
+
+    @property
+    def form(self) -> Form: ...
 
     def advance(self, step: int, *, record: bool) -> None:
         """One step of every model that is well; with ``record``, a row for the history and weights to fall back on."""

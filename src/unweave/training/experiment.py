@@ -10,6 +10,7 @@ import torch
 
 from unweave.config import Tables, fingerprint, from_plain, number, to_plain
 from unweave.data import WORLDS, World
+from unweave.data.world import Data
 from unweave.models import (
     LIKELIHOODS,
     NETWORKS,
@@ -21,7 +22,6 @@ from unweave.models import (
     Network,
     Optimiser,
 )
-from unweave.models.autoencoder import Autoencoder
 from unweave.models.initialise import Scheme
 from unweave.models.likelihoods import Bernoulli
 from unweave.models.networks import Conv
@@ -76,6 +76,23 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class Form:
+    """What a model must know of its examples: their shape, and how many values each label has that it reads."""
+
+    shape: tuple[int, ...]
+    labels: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join(",".join(map(str, sizes)) for sizes in (self.shape, self.labels) if sizes)
+
+
+def form_of(method: Method, data: Data) -> Form:
+    """The form of a data set's examples for a method."""
+    reads_labels = {"labels", "labelled_labels", "changed", "group"} & {*method.batch}
+    return Form(data.shape, data.label_sizes if reads_labels else ())
+
+
+@dataclass(frozen=True)
 class Experiment:
     """One model to train. The defaults are those of the published study, but for its 300,000 steps."""
 
@@ -108,10 +125,10 @@ class Experiment:
             raise ValueError(f"snapshots must lie in 0…{asked.n_updates}, given {asked.snapshots}")
         return from_plain(Experiment, replace(asked, world=asked.world.resolve(), plan=asked.plan.resolve()), TABLES)
 
-    def architecture(self, shape: tuple[int, ...]) -> Architecture:
-        """The structure of the model for examples of a given shape."""
-        found = Architecture(shape, self.latents, self.network, self.objective.posterior, self.likelihood)
-        _check_size(found)
+    def architecture(self, shape: tuple[int, ...], labels: tuple[int, ...] = ()) -> Architecture:
+        """The structure of the model for examples of a given shape, with labels of these numbers of values."""
+        found = Architecture(shape, self.latents, self.network, self.objective.posterior, self.likelihood, labels)
+        _check_size(self.objective, found)
         return found
 
     @property
@@ -148,10 +165,10 @@ def experiment_to(experiment: Experiment) -> Any:
 
 
 @functools.lru_cache(maxsize=1000)
-def _check_size(architecture: Architecture) -> None:
+def _check_size(method: Method, architecture: Architecture) -> None:
     """Refuse a model that no machine holds, before any of it is made."""
     with torch.device("meta"):
-        model = Autoencoder(architecture, None)
+        model = method.model(architecture)
     n = sum(parameter.numel() for parameter in model.parameters())
     if n > MOST_WEIGHTS:
         raise ValueError(f"such a model would have {n:,} weights, more than {MOST_WEIGHTS:,}; make its layers smaller")

@@ -8,7 +8,19 @@ import torch
 
 from unweave.config import Tables, from_plain, shown, to_plain
 from unweave.files import parse_json
-from unweave.models import LIKELIHOODS, NETWORKS, POSTERIORS, Architecture, Autoencoder, Likelihood, Network, Posterior
+from unweave.models import (
+    LIKELIHOODS,
+    NETWORKS,
+    OBJECTIVES,
+    POSTERIORS,
+    Architecture,
+    Autoencoder,
+    Likelihood,
+    Method,
+    Network,
+    Posterior,
+)
+from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Tensors
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import read_plain
@@ -18,7 +30,7 @@ from unweave.training.run import Run
 from unweave.trusted import Untrusted
 
 FORMAT = 1
-TABLES: Tables = {Network: NETWORKS, Posterior: POSTERIORS, Likelihood: LIKELIHOODS}
+TABLES: Tables = {Method: OBJECTIVES, Network: NETWORKS, Posterior: POSTERIORS, Likelihood: LIKELIHOODS}
 
 
 def export(run: Run, target: Path | str) -> Path:
@@ -38,6 +50,8 @@ def export(run: Run, target: Path | str) -> Path:
         "architecture": to_plain(run.model.architecture),
         "experiment": experiment_to(run.experiment),
     }
+    if type(run.experiment.objective).model is not Method.model:
+        config["method"] = to_plain(run.experiment.objective)
     folder.write_json("config.json", config)
     folder.write("model.safetensors", to_bytes(run.model.state_dict(), {"format": "pt"}))
     folder.write("README.md", card(run))
@@ -56,11 +70,14 @@ def from_pretrained(source: Path | str) -> Autoencoder:
     folder = RunFolder(_local(source), follow_links=True)  # the hub keeps its files behind links
     if not folder.has("config.json") and not (folder.path / "config.json").exists():
         raise FileNotFoundError(f"{folder.path} holds no exported model: it has no config.json")
-    model = model_with(_architecture(folder), _weights(folder), folder.path / "model.safetensors")
+    config = _config(folder)
+    method: Method = _part(folder, Method, config.get("method", {"name": BetaVAE.name}), "method")
+    architecture: Architecture = _part(folder, Architecture, config.get("architecture"), "architecture")
+    model = model_with(method, architecture, _weights(folder), folder.path / "model.safetensors")
     return model.to(memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 
 
-def _architecture(folder: RunFolder) -> Architecture:
+def _config(folder: RunFolder) -> dict[str, Any]:
     place = folder.path / "config.json"
     config = parse_json(_content(folder, "config.json"), place)
     config = config if isinstance(config, dict) else {}
@@ -70,13 +87,16 @@ def _architecture(folder: RunFolder) -> Architecture:
             f"{place} is not a model of this version of unweave"
             f" (library {shown(library)}, format {shown(version)}, known up to {FORMAT})"
         )
+    return config
+
+
+def _part(folder: RunFolder, kind: type, plain: Any, name: str) -> Any:
     try:
-        found: Architecture = from_plain(Architecture, config.get("architecture"), TABLES, "architecture")
+        return from_plain(kind, plain, TABLES, name)
     except Untrusted:
         raise
     except ValueError as error:
-        raise ValueError(f"{place}: {error}") from error
-    return found
+        raise ValueError(f"{folder.path / 'config.json'}: {error}") from error
 
 
 def _weights(folder: RunFolder) -> Tensors:

@@ -39,7 +39,7 @@ def train(
             run.remove(*run.names("failure.json"))  # an earlier attempt's
             torch.set_num_threads(experiment.plan.threads)
             data = data or experiment.world.load()
-            (failure,) = drive(Alone(experiment, data), [run], run, data.shape, how)
+            (failure,) = drive(Alone(experiment, data), [run], run, how)
             if failure:
                 raise NotFinite(failure)
         drop_checkpoints(run)  # those that a kill at the very end has left
@@ -58,16 +58,14 @@ def resume(folder: Path | str, *, data: Data | None = None, how: RunOptions = Ru
     return train(read_experiment(run), run.path, data=data, how=how)
 
 
-def drive(
-    engine: Engine, folders: Sequence[RunFolder], home: RunFolder, shape: tuple[int, ...], how: RunOptions
-) -> list[str]:
+def drive(engine: Engine, folders: Sequence[RunFolder], home: RunFolder, how: RunOptions) -> list[str]:
     """From the newest checkpoint in ``home`` to the end; the failure of each member, or nothing, in words."""
     first, last = engine.experiments[0], engine.experiments[0].n_updates
     recording, checkpoints = Recording(), Checkpoints(home, how.save_every)
     begin = checkpoints.load(engine, recording)
     with tracked(how.trackers, engine, [folder.path for folder in folders]) as tell_trackers:
         for step in range(begin, last):
-            _keep_snapshots(engine, folders, shape, step)
+            _keep_snapshots(engine, folders, step)
             stopping = how.stop()  # asked once: an answer that changes in between would end without a checkpoint
             if stopping or checkpoints.due():
                 checkpoints.save(engine, recording, step)
@@ -83,8 +81,8 @@ def drive(
             report = StepReport(step + 1, last, recorded, engine)
             for watch in (*how.watchers, tell_trackers):
                 watch(report)
-    _keep_snapshots(engine, folders, shape, last)
-    return [keep_result(folder, engine, member, shape, recording) for member, folder in enumerate(folders)]
+    _keep_snapshots(engine, folders, last)
+    return [keep_result(folder, engine, member, recording) for member, folder in enumerate(folders)]
 
 
 def _is_left_alone(run: RunFolder) -> bool:
@@ -108,7 +106,7 @@ def _train_as_fleet(run: RunFolder, experiment: Experiment, data: Data | None, h
     return run.path
 
 
-def _keep_snapshots(engine: Engine, folders: Sequence[RunFolder], shape: tuple[int, ...], step: int) -> None:
+def _keep_snapshots(engine: Engine, folders: Sequence[RunFolder], step: int) -> None:
     for member, (experiment, folder) in enumerate(zip(engine.experiments, folders)):
         if step in experiment.snapshots and engine.failure(member) is None:
-            keep_snapshot(folder, engine, member, shape, step)
+            keep_snapshot(folder, engine, member, step)

@@ -13,7 +13,7 @@ import torch
 from unweave.data.world import Data
 from unweave.runs.fleets import LIST, MEMBER, fleets_in, home_of, members_of
 from unweave.runs.folder import RunFolder
-from unweave.training.experiment import Experiment, experiment_to, read_experiment, usable_cores
+from unweave.training.experiment import Experiment, experiment_to, form_of, read_experiment, usable_cores
 from unweave.training.fleet.choice import models_that_fit, side_by_side
 from unweave.training.fleet.engine import FleetEngine
 from unweave.training.fleet.members import check_structure
@@ -83,7 +83,7 @@ def _parts(todo: list[Pair], size: int | None, data: Data) -> list[list[Pair]]:
     if not todo:
         return []
     largest = max((experiment for experiment, _ in todo), key=lambda e: (len(e.objective.phases()), e.latents))
-    fitting = models_that_fit(largest, data.shape)
+    fitting = models_that_fit(largest, form_of(largest.objective, data))
     chosen = min(size or len(todo), fitting)
     # equal fleets: 50 that fit by 40 are 25 and 25
     count = -(-len(todo) // chosen)
@@ -147,7 +147,7 @@ def _train(pairs: Sequence[Pair], home: RunFolder, data: Data, how: RunOptions) 
             folder.write_json(MEMBER, {"fleet": home.path.name, "place": place})
     torch.set_num_threads(experiments[0].plan.threads)
     engine = FleetEngine(experiments, data, say)
-    for failure in drive(engine, folders, home, data.shape, how):
+    for failure in drive(engine, folders, home, how):
         if failure:
             say(failure)
     for folder in folders:

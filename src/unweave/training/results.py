@@ -12,7 +12,7 @@ from unweave.models.optimisers import Tensors
 from unweave.runs.folder import RunFolder
 from unweave.training.checkpoint import to_bytes
 from unweave.training.engine import Engine, Failure
-from unweave.training.experiment import Experiment, experiment_to
+from unweave.training.experiment import Experiment, Form, experiment_to
 from unweave.training.history import Recording, write_history
 
 LAST_GOOD = "last_good.safetensors"
@@ -37,12 +37,12 @@ def ended(folder: RunFolder) -> bool:
     return folder.has("model.safetensors") or folder.has("failure.json")
 
 
-def keep_snapshot(folder: RunFolder, engine: Engine, member: int, shape: tuple[int, ...], step: int) -> None:
+def keep_snapshot(folder: RunFolder, engine: Engine, member: int, step: int) -> None:
     """Keep a member's weights of this step."""
-    folder.write(f"snapshots/step-{step:09d}.safetensors", weights_file(engine.weights(member), shape))
+    folder.write(f"snapshots/step-{step:09d}.safetensors", weights_file(engine.weights(member), engine.form))
 
 
-def keep_result(folder: RunFolder, engine: Engine, member: int, shape: tuple[int, ...], recording: Recording) -> str:
+def keep_result(folder: RunFolder, engine: Engine, member: int, recording: Recording) -> str:
     """Write what a member has become; for one that failed, a line that says why."""
     if ended(folder):
         drop_checkpoints(folder)
@@ -50,9 +50,9 @@ def keep_result(folder: RunFolder, engine: Engine, member: int, shape: tuple[int
     failure = engine.failure(member)
     if failure is not None:
         write_history(folder, recording.of(*engine.group_of(member), before=failure.step))
-        return _keep_failure(folder, engine, member, shape, failure)
+        return _keep_failure(folder, engine, member, failure)
     write_history(folder, recording.of(*engine.group_of(member)))
-    folder.write("model.safetensors", weights_file(engine.weights(member), shape))
+    folder.write("model.safetensors", weights_file(engine.weights(member), engine.form))
     drop_checkpoints(folder)
     return ""
 
@@ -76,10 +76,10 @@ def drop_checkpoints(folder: RunFolder) -> None:
         folder.remove(*folder.names("checkpoints/"))
 
 
-def weights_file(weights: Tensors, shape: tuple[int, ...]) -> bytes:
-    """The content of a file with a model's weights, which tells the shape of its examples."""
+def weights_file(weights: Tensors, form: Form) -> bytes:
+    """The content of a file with a model's weights, which tells the form of its examples."""
     # one entry only: safetensors writes several in no fixed order, and equal runs are to be equal files
-    return to_bytes(weights, {"shape": ",".join(map(str, shape))})
+    return to_bytes(weights, {"shape": str(form)})
 
 
 def environment() -> dict[str, Any]:
@@ -96,10 +96,10 @@ def environment() -> dict[str, Any]:
     }
 
 
-def _keep_failure(folder: RunFolder, engine: Engine, member: int, shape: tuple[int, ...], failure: Failure) -> str:
+def _keep_failure(folder: RunFolder, engine: Engine, member: int, failure: Failure) -> str:
     kept = engine.last_good(member)
     if kept is not None:
-        folder.write(LAST_GOOD, weights_file(kept[1], shape))
+        folder.write(LAST_GOOD, weights_file(kept[1], engine.form))
     told: dict[str, Any] = {"step": failure.step, "term": failure.term, "value": str(failure.value)}
     told |= {} if kept is None else {"kept": LAST_GOOD, "kept_step": kept[0]}
     folder.write_json("failure.json", told)

@@ -15,7 +15,7 @@ from unweave.runs.state import state_of, steps
 from unweave.shapes import Float, Int, Tensor
 from unweave.training.batches import training_rows
 from unweave.training.checkpoint import model_with, read_tensors
-from unweave.training.experiment import Experiment, read_experiment
+from unweave.training.experiment import Experiment, Form, read_experiment
 from unweave.training.history import History, read_history
 
 RUN = "the folder of a run, with the config.json and model.safetensors that `unweave train` writes"
@@ -74,7 +74,8 @@ class Run:
         """The model with the weights of one file of this folder: a snapshot, for example."""
         place, experiment = self.path / name, self.experiment
         tensors, metadata = read_tensors(self.files.read(name), place)
-        model = model_with(_architecture(experiment, _shape(metadata, place), place), tensors, place)
+        architecture = _architecture(experiment, _form(metadata, place), place)
+        model = model_with(experiment.objective, architecture, tensors, place)
         return model.to(self.device, memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 
     def rows(self, n: int, seed: int = 0) -> Int[Tensor, " sample"]:
@@ -140,18 +141,23 @@ class Run:
             raise ValueError(f"{self.path} is {state.column}; {advice}")
 
 
-def _architecture(experiment: Experiment, shape: tuple[int, ...], place: Path) -> Architecture:
+def _architecture(experiment: Experiment, form: Form, place: Path) -> Architecture:
     try:
-        return experiment.architecture(shape)
+        return experiment.architecture(form.shape, form.labels)
     except ValueError as error:
-        words = "×".join(map(str, shape))
+        words = "×".join(map(str, form.shape))
         raise ValueError(
             f"{place} says that examples are {words}, which the run's settings do not fit: {error}"
         ) from error
 
 
-def _shape(metadata: dict[str, str], place: Path) -> tuple[int, ...]:
-    sizes = str(metadata.get("shape", "")).split(",")
-    if not all(size.isascii() and size.isdecimal() and 0 < int(size) <= 100_000 for size in sizes):
+def _form(metadata: dict[str, str], place: Path) -> Form:
+    parts = [part.split(",") for part in str(metadata.get("shape", "")).split(" ")]
+    if len(parts) > 2 or not all(
+        size.isascii() and size.isdecimal() and len(size) < 10 for sizes in parts for size in sizes
+    ):
         raise ValueError(f"{place} does not say of which shape the examples are")
-    return tuple(map(int, sizes))
+    shape, *labels = (tuple(map(int, sizes)) for sizes in parts)
+    if not all(0 < size <= 100_000 for size in shape):
+        raise ValueError(f"{place} does not say of which shape the examples are")
+    return Form(shape, *labels)

@@ -1,13 +1,15 @@
 """The objectives by name."""
 
-from unweave.models.method import Batch, Context, Method, Phase, Terms, new_networks
+from unweave.models.method import MODEL, Batch, Context, Draw, Method, Phase, Terms, kept_weights, new_networks
 from unweave.models.objectives.ae import AE
 from unweave.models.objectives.annealed_vae import AnnealedVAE
 from unweave.models.objectives.beta_tcvae import BetaTCVAE
 from unweave.models.objectives.beta_vae import VAE, BetaVAE, BetaVAEFull
 from unweave.models.objectives.dip_vae import DIPVAEI, DIPVAEII
 from unweave.models.objectives.factor_vae import FactorVAE
-from unweave.models.objectives.objective import MODEL, Objective
+from unweave.models.objectives.objective import Objective
+from unweave.models.objectives.pair_vae import GVAE, MLVAE, AdaGVAE, AdaMLVAE
+from unweave.models.objectives.slow_vae import SlowVAE
 
 OBJECTIVES: dict[str, type[Method]] = {
     "ae": AE,
@@ -19,9 +21,15 @@ OBJECTIVES: dict[str, type[Method]] = {
     "beta_tcvae": BetaTCVAE,
     "dip_vae_i": DIPVAEI,
     "dip_vae_ii": DIPVAEII,
+    "slow_vae": SlowVAE,
+    "ada_gvae": AdaGVAE,
+    "ada_ml_vae": AdaMLVAE,
+    "gvae": GVAE,
+    "ml_vae": MLVAE,
 }
 
 __all__ = [
-    "AE", "DIPVAEI", "DIPVAEII", "MODEL", "OBJECTIVES", "VAE", "AnnealedVAE", "Batch", "BetaTCVAE", "BetaVAE",
-    "BetaVAEFull", "Context", "FactorVAE", "Method", "Objective", "Phase", "Terms", "new_networks",
+    "AE", "DIPVAEI", "DIPVAEII", "GVAE", "MLVAE", "MODEL", "OBJECTIVES", "VAE", "AdaGVAE", "AdaMLVAE", "AnnealedVAE",
+    "Batch", "BetaTCVAE", "BetaVAE", "BetaVAEFull", "Context", "Draw", "FactorVAE", "Method", "Objective", "Phase",
+    "SlowVAE", "Terms", "kept_weights", "new_networks",
 ]  # fmt: skip

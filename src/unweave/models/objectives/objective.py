@@ -1,28 +1,36 @@
 """What an objective is: a variational autoencoder, and what training adds to its reconstruction loss."""
 
 from abc import abstractmethod
+from dataclasses import replace
 
 import torch
 from torch import nn
 
 from unweave.models.autoencoder import Architecture, Autoencoder
-from unweave.models.method import Batch, Context, Method, Phase, Terms
-from unweave.models.posteriors import Code
+from unweave.models.method import MODEL, Batch, Context, Method, Phase, Terms
+from unweave.models.posteriors import Code, Posterior
 from unweave.shapes import Float, Tensor
-
-MODEL = "model"
-"""The name of the VAE among a method's networks."""
 
 
 class Objective(Method):
     """A method with one VAE. One that only adds a regulariser has nothing to write but its :meth:`terms`."""
+
+    @property
+    def training_posterior(self) -> Posterior:
+        """What the heads stand for while training: for pairs, something that depends on both examples."""
+        return self.posterior
+
+    @property
+    def reconstruction_weight(self) -> float:
+        """What reconstructions count in the loss: one, but for one faithful imitation."""
+        return 1.0
 
     @abstractmethod
     def terms(self, code: Code, context: Context) -> Terms:
         """Named parts for the history. ``regulariser`` is what is added to the reconstruction loss."""
 
     def networks(self, architecture: Architecture) -> dict[str, nn.Module]:
-        return {MODEL: Autoencoder(architecture, None)}
+        return {MODEL: Autoencoder(replace(architecture, posterior=self.training_posterior), None)}
 
     def phases(self) -> tuple[Phase, ...]:
         return (Phase((MODEL,), self.loss, forward=("images", "noise")),)
@@ -30,11 +38,16 @@ class Objective(Method):
     def loss(self, batch: Batch, context: Context) -> tuple[Terms, Code]:
         """Every named term of the model's loss for one batch, ``loss`` itself among them."""
         code, reconstructions = context.networks[MODEL](batch["images"], batch["noise"])
+        return self.totals(code, reconstructions, context), code
+
+    def totals(self, code: Code, reconstructions: Float[Tensor, " batch"], context: Context) -> Terms:
+        """All terms, for a code and the losses of the reconstructions from it."""
         terms = self.terms(code, context)
         reconstruction = reconstructions.mean()
         # loss = reconstruction + min(1, t / warmup) · regulariser
-        loss = reconstruction + _share(context) * terms["regulariser"]
-        return {"loss": loss, "reconstruction": reconstruction} | terms, code
+        weight, regulariser = self.reconstruction_weight, _share(context) * terms["regulariser"]
+        loss = (reconstruction if weight == 1.0 else weight * reconstruction) + regulariser
+        return {"loss": loss, "reconstruction": reconstruction} | terms
 
 
 def total_kl(code: Code) -> Float[Tensor, ""]:

@@ -1,21 +1,21 @@
 """Which backend trains a fleet: GPU kernels where they run and fit, the portable one everywhere else."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import nn
 
 from unweave.data.world import Data
-from unweave.models.autoencoder import Autoencoder
 from unweave.models.networks import Conv
 from unweave.models.objectives import MODEL
-from unweave.training.experiment import Experiment
+from unweave.training.batches import rehearse
+from unweave.training.experiment import Experiment, Form
 from unweave.training.fleet.backend import Backend
 from unweave.training.fleet.dense import dense_stack
 from unweave.training.fleet.fleet import template_of
-from unweave.training.fleet.members import ALIKE, Members
+from unweave.training.fleet.members import ALIKE, Members, is_mapped
 from unweave.training.fleet.portable import portable
 
 LEAST_ON_GPU = ALIKE
@@ -27,18 +27,16 @@ def side_by_side(experiment: Experiment) -> bool:
     return experiment.plan.device == "cpu" and isinstance(experiment.network, Conv)
 
 
-def models_that_fit(experiment: Experiment, shape: tuple[int, ...]) -> int:
+def models_that_fit(experiment: Experiment, form: Form) -> int:
     """How many models of this kind the free memory holds, with a tenth to spare; at least one."""
+    mapped = is_mapped(experiment.objective)
     with torch.device("meta"):
-        networks = experiment.objective.networks(experiment.architecture(shape))
-    model = networks.pop(MODEL)
-    assert isinstance(model, Autoencoder)
-    n_parameters = _n_parameters([model])
-    n_others = _n_parameters(networks.values())
-    stored = 2 if experiment.plan.resolve().precision == "bf16" else 4
+        networks = experiment.objective.networks(experiment.architecture(form.shape, form.labels))
+    n_all, n_parameters = _n_parameters(networks.values()), 0 if mapped else _n_parameters([networks[MODEL]])
+    stored = 2 if experiment.plan.resolve().precision == "bf16" and not mapped else 4
     # weights, slopes, two moments, a rounded copy, the last good ones twice; of others also the copies of an update
-    state = (24 + stored) * n_parameters + 40 * n_others
-    each = state + 2 * stored * _n_activations(model, experiment.batch_size)
+    state = (24 + stored) * n_parameters + 40 * (n_all - n_parameters)
+    each = state + 2 * stored * _n_activations(networks, experiment, form)
     return max(1, int(0.9 * _free_memory(experiment.plan.device) / each))
 
 
@@ -55,19 +53,25 @@ def _n_parameters(networks: Iterable[nn.Module]) -> int:
     return sum(parameter.numel() for network in networks for parameter in network.parameters())
 
 
-def _n_activations(model: Autoencoder, batch_size: int) -> int:
+def _n_activations(networks: Mapping[str, nn.Module], experiment: Experiment, form: Form) -> int:
+    """Values that pass between layers in a step: of the model, or of all networks where they are mapped."""
     sizes: list[int] = []
+    chosen = networks.values() if is_mapped(experiment.objective) else [networks[MODEL]]
     hooks = [
-        module.register_forward_hook(lambda _module, _inputs, out: sizes.append(out.numel()))
-        for module in model.modules()
+        module.register_forward_hook(lambda _module, _inputs, out: sizes.append(_n_values(out)))
+        for network in chosen
+        for module in network.modules()
         if not list(module.children())
     ]
     with torch.device("meta"), torch.no_grad():
-        architecture = model.architecture
-        model(torch.zeros(batch_size, *architecture.shape), torch.zeros(batch_size, architecture.latents))
+        rehearse(experiment, networks, form)
     for hook in hooks:
         hook.remove()
     return sum(sizes)
+
+
+def _n_values(out: Any) -> int:
+    return out.numel() if isinstance(out, torch.Tensor) else 0
 
 
 def least_group(experiment: Experiment) -> int:
@@ -81,8 +85,7 @@ def choose_backend(members: Members, data: Data, say: Callable[[str], None]) -> 
     first = members.experiments[0]
     if not first.plan.device.startswith("cuda"):
         return dense_stack(template) or portable(template)
-    precision = first.plan.resolve().precision
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
+    precision = choose_precision(first)
     if not isinstance(first.network, Conv):
         return portable(template)  # kernels are for convolutions; PyTorch's batched products do for the rest
     try:
@@ -97,6 +100,13 @@ def choose_backend(members: Members, data: Data, say: Callable[[str], None]) -> 
         reason = (str(error).splitlines() or [""])[0]
         say(f"training without GPU kernels ({type(error).__name__}: {reason})")
         return portable(template)
+
+
+def choose_precision(experiment: Experiment) -> str:
+    """How products are made on a GPU, set for PyTorch's own."""
+    precision = experiment.plan.resolve().precision
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
+    return precision
 
 
 def _try(backend: Any, experiment: Experiment, latents: int, data: Data) -> None:

@@ -5,15 +5,14 @@ from collections.abc import Callable, Sequence
 import torch
 
 from unweave.data.world import Data
-from unweave.models.autoencoder import Autoencoder
 from unweave.models.optimisers import Tensors
-from unweave.shapes import Float, Tensor
 from unweave.training.batches import source_of
 from unweave.training.engine import Failure, Rows, blame
-from unweave.training.experiment import Experiment
-from unweave.training.fleet.choice import choose_backend, least_group
-from unweave.training.fleet.fleet import Group, new_fleet, set_state, state_tensors
-from unweave.training.fleet.members import arrange
+from unweave.training.experiment import Experiment, form_of
+from unweave.training.fleet.choice import choose_backend, choose_precision, least_group
+from unweave.training.fleet.fleet import Fleet, Group, new_fleet
+from unweave.training.fleet.mapped import MappedFleet, new_mapped_fleet
+from unweave.training.fleet.members import arrange, is_mapped
 from unweave.training.fleet.stepper import Stepper
 
 
@@ -21,16 +20,21 @@ class FleetEngine:
     """Many models in one stack, on whatever backend is fastest here."""
 
     def __init__(self, experiments: Sequence[Experiment], data: Data, say: Callable[[str], None]) -> None:
-        self.experiments, self.shape = tuple(experiments), data.shape
+        self.experiments, self.form = tuple(experiments), form_of(experiments[0].objective, data)
         members = arrange(experiments, least=least_group(experiments[0]))
-        self.fleet = new_fleet(members, choose_backend(members, data, say), len(data), data.shape)
+        self.fleet: Fleet | MappedFleet
+        if is_mapped(experiments[0].objective):
+            choose_precision(experiments[0])
+            self.fleet = new_mapped_fleet(members, len(data), self.form)
+        else:
+            self.fleet = new_fleet(members, choose_backend(members, data, say), len(data), data.shape)
         self.stepper = Stepper(self.fleet, source_of(members.experiments, data), say)
         self.none_left = False
         self.stacked = {given: place for place, given in enumerate(members.given) if given >= 0}
 
     @property
     def name(self) -> str:
-        return self.fleet.backend.name
+        return self.fleet.name
 
     def advance(self, step: int, *, record: bool) -> None:
         self.stepper(step, record=record)
@@ -57,7 +61,7 @@ class FleetEngine:
         return [told[group][place] for group, place in members]
 
     def weights(self, member: int) -> Tensors:
-        return self._own(member, self.fleet.parameters)
+        return self.fleet.weights_of(self.stacked[member], self.experiments[member], self.form)
 
     def failure(self, member: int) -> Failure | None:
         step = int(self.fleet.failed_at[self.stacked[member]])
@@ -68,23 +72,18 @@ class FleetEngine:
         return blame(step, dict(zip(group.terms, group.failed_terms[place].tolist())))
 
     def last_good(self, member: int) -> tuple[int, Tensors] | None:
-        step = int(self.fleet.good_at[self.stacked[member]])
-        return None if step < 0 else (step, self._own(member, self.fleet.good))
+        place = self.stacked[member]
+        step = int(self.fleet.good_at[place])
+        if step < 0:
+            return None
+        return step, self.fleet.weights_of(place, self.experiments[member], self.form, good=True)
 
     def tensors(self) -> Tensors:
         # the last good weights are renewed by the next recorded step: a third of a checkpoint is not written for them
-        return {name: tensor for name, tensor in state_tensors(self.fleet).items() if not name.startswith("good")}
+        return {name: tensor for name, tensor in self.fleet.state_tensors().items() if not name.startswith("good")}
 
     def restore(self, tensors: Tensors) -> None:
-        set_state(self.fleet, tensors)
-
-    def _own(self, member: int, parameters: Float[Tensor, "model size"]) -> Tensors:
-        """A member's parameters in their own shapes: a code narrower than the stack's is cut out of it."""
-        with torch.device("meta"):
-            own = Autoencoder(self.experiments[member].architecture(self.shape), None).named_parameters()
-        stacked = self.stacked[member]
-        views = self.fleet.backend.layout.views(parameters[stacked : stacked + 1])
-        return {name: views[name][0][tuple(slice(0, n) for n in like.shape)].detach() for name, like in own}
+        self.fleet.set_state(tensors)
 
 
 def _told(group: Group) -> list[dict[str, float]]:

@@ -19,7 +19,7 @@ from unweave.models.posteriors import Code
 from unweave.shapes import Bool, Float, Int, Tensor
 from unweave.training.batches import Draws, Source, images, stored
 from unweave.training.engine import columns, summary
-from unweave.training.experiment import Experiment
+from unweave.training.experiment import Experiment, Form
 from unweave.training.fleet.backend import Backend, TotalLoss
 from unweave.training.fleet.members import Members, scalars_of
 from unweave.training.fleet.networks import StackedNetwork, stacked_network
@@ -69,9 +69,37 @@ class Fleet:
     good_at: Int[Tensor, " model"]
 
     @property
+    def name(self) -> str:
+        return self.backend.name
+
+    @property
+    def device(self) -> torch.device:
+        return self.parameters.device
+
+    @property
     def alive(self) -> Bool[Tensor, " model"]:
         """Which models are still healthy."""
         return self.failed_at < 0
+
+    def advance(self, source: Source, draws: Draws, *, record: bool, step: int) -> None:
+        """One step; see :func:`advance`."""
+        advance(self, source, draws, record=record, step=step)
+
+    def state_tensors(self) -> Tensors:
+        """Every tensor of the fleet by name; writing into them changes it."""
+        return state_tensors(self)
+
+    def set_state(self, tensors: Tensors) -> None:
+        """Bring the fleet to a state that :meth:`state_tensors` gave."""
+        set_state(self, tensors)
+
+    def weights_of(self, place: int, experiment: Experiment, form: Form, *, good: bool = False) -> Tensors:
+        """A member's parameters in their own shapes: a code narrower than the stack's is cut out of it."""
+        with torch.device("meta"):
+            own = Autoencoder(experiment.architecture(form.shape), None).named_parameters()
+        held = self.good if good else self.parameters
+        views = self.backend.layout.views(held[place : place + 1])
+        return {name: views[name][0][tuple(slice(0, n) for n in like.shape)].detach() for name, like in own}
 
 
 def new_fleet(members: Members, backend: Backend, n_examples: int, shape: tuple[int, ...]) -> Fleet:
@@ -126,7 +154,7 @@ def advance(fleet: Fleet, source: Source, draws: Draws, *, record: bool, step: i
         for number, phase in enumerate(group.method.phases()):
             if MODEL not in phase.updates and phase.due(step):
                 _advance_others(fleet, group, number, source, draws, code, good)
-        _keep_failed(group, fleet.failed_at[group.place] == now)
+        keep_failed(group, fleet.failed_at[group.place] == now)
         if record:
             _record(group, code)
 
@@ -170,7 +198,9 @@ def template_of(members: Members, shape: tuple[int, ...]) -> Autoencoder:
     """A model of the fleet's structure, wide enough for every member's code. Its weights are never used."""
     first = replace(members.experiments[0], latents=members.latents)
     with torch.device("meta"):
-        return Autoencoder(first.architecture(shape), None)
+        template = first.objective.networks(first.architecture(shape))[MODEL]
+    assert isinstance(template, Autoencoder)
+    return template
 
 
 def _group(
@@ -316,7 +346,8 @@ def _portion(group: Group) -> int | None:
 
 
 @torch.no_grad()
-def _keep_failed(group: Group, now: Bool[Tensor, " model"]) -> None:
+def keep_failed(group: Group, now: Bool[Tensor, " model"]) -> None:
+    """Keep the terms of models that failed in this step."""
     if now.device.type == "cpu" and not bool(now.any()):
         return
     terms = torch.stack(list(group.terms.values()), dim=1)[:, :MOST_TERMS]

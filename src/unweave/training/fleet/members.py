@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from unweave.config import hints, to_plain
+from unweave.models.objectives import MODEL, Method
 from unweave.models.posteriors import Deterministic, Diagonal
 from unweave.shapes import Float, Scalar, Tensor
 from unweave.training.experiment import Experiment
@@ -60,7 +61,11 @@ def arrange(experiments: Sequence[Experiment], *, least: int = 2) -> Members:
 
 def _doubles(experiment: Experiment, n: int, least: int) -> int:
     objective = experiment.objective
-    products = len(objective.phases()) > 1 or not isinstance(objective.posterior, Diagonal | Deterministic)
+    products = (
+        len(objective.phases()) > 1
+        or is_mapped(objective)
+        or not isinstance(objective.posterior, Diagonal | Deterministic)
+    )
     return -n % ALIKE if products and least >= ALIKE else max(0, least - n)
 
 
@@ -89,10 +94,23 @@ def structure(experiment: Experiment) -> dict[str, Any]:
             shared |= {f"{field.name}.{name}": part for name, part in _fixed(value).items()}
         else:
             shared[field.name] = value
-    shared["objective.posterior"] = experiment.objective.posterior.name
+    method = experiment.objective
+    shared["objective.posterior"] = getattr(method, "training_posterior", method.posterior).name
+    shared["objective.pairing"] = str(method.pairing)
+    if is_mapped(method):
+        shared |= {"latents": experiment.latents, "warmup": experiment.warmup}
+        shared |= {f"objective.{name}": part for name, part in _fixed(method).items()}
     shared["number of updates"] = experiment.n_updates
     del shared["steps"]
     return shared
+
+
+def is_mapped(method: Method) -> bool:
+    """Whether a method is mapped as a whole: some loss does more than to pass its batch through the model."""
+    phases = method.phases()
+    return not any(MODEL in phase.updates for phase in phases) or any(
+        phase.forward is None for phase in phases if MODEL in phase.updates
+    )
 
 
 def scalars_of(components: Sequence[Any], device: torch.device | str) -> dict[str, Float[Tensor, " model"]]:

@@ -7,7 +7,8 @@ import torch
 
 from unweave.shapes import Tensor
 from unweave.training.batches import Drawing, Draws, Source
-from unweave.training.fleet.fleet import Fleet, advance, set_state, state_tensors
+from unweave.training.fleet.fleet import Fleet
+from unweave.training.fleet.mapped import MappedFleet
 
 Outputs = list[tuple[dict[str, Tensor], list[str], Tensor | None]]
 
@@ -15,9 +16,11 @@ Outputs = list[tuple[dict[str, Tensor], list[str], Tensor | None]]
 class Stepper:
     """Advances a fleet step by step. The draws of a block of steps lie on the device, where a graph finds them."""
 
-    def __init__(self, fleet: Fleet, source: Source, say: Callable[[str], None], *, graph: bool | None = None) -> None:
+    def __init__(
+        self, fleet: Fleet | MappedFleet, source: Source, say: Callable[[str], None], *, graph: bool | None = None
+    ) -> None:
         self.fleet, self.source, self.say = fleet, source, say
-        self.device = fleet.parameters.device
+        self.device = fleet.device
         self.graphed = self.device.type == "cuda" if graph is None else graph
         self.drawing = Drawing(source, in_place=self.graphed)
         self.place = torch.zeros(1, dtype=torch.int64, device=self.device)
@@ -48,14 +51,14 @@ class Stepper:
     def _advance(self, draws: Draws, step: int, record: bool) -> None:
         # constants that an objective makes must be made on a GPU, not copied there; on a CPU this only costs time
         with self.device if self.device.type == "cuda" else contextlib.nullcontext():
-            advance(self.fleet, self.source, draws, record=record, step=step)
+            self.fleet.advance(self.source, draws, record=record, step=step)
 
     def _advance_placed(self, step: int, record: bool) -> None:
         drawn = self.drawing.drawn.items()
         self._advance({name: block.index_select(0, self.place)[0] for name, block in drawn}, step, record)
 
     def _capture(self, step: int, record: bool) -> None:
-        before = {name: tensor.clone() for name, tensor in state_tensors(self.fleet).items()}
+        before = {name: tensor.clone() for name, tensor in self.fleet.state_tensors().items()}
         try:
             side = torch.cuda.Stream()
             side.wait_stream(torch.cuda.current_stream())
@@ -73,4 +76,4 @@ class Stepper:
             self.graphed = False
             self.say(f"stepping without a CUDA graph ({str(error).splitlines()[0]})")
         finally:
-            set_state(self.fleet, before)
+            self.fleet.set_state(before)
