@@ -134,19 +134,20 @@ def find(what: str, name: str, table: Mapping[str, type]) -> type:
     return typing.cast(type, find_code(what, path))
 
 
-def to_plain(value: Any) -> Any:
-    """A config as dictionaries, lists, numbers and strings."""
+def to_plain(value: Any, *, identity: bool = False) -> Any:
+    """A config as dictionaries, lists, numbers and strings; for its ``identity``, without where things lie."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {
-            field.name: to_plain(getattr(value, field.name))
+            field.name: to_plain(getattr(value, field.name), identity=identity)
             for field in dataclasses.fields(value)
             if not (field.metadata.get("later") and getattr(value, field.name) == field.default)
+            and (field.metadata.get("identity", True) or not identity)
         }
         return ({"name": component_name(value)} if hasattr(value, "name") else {}) | fields
     if isinstance(value, tuple | list):
-        return [to_plain(item) for item in value]
+        return [to_plain(item, identity=identity) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): to_plain(item) for key, item in value.items()}
+        return {str(key): to_plain(item, identity=identity) for key, item in value.items()}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if hasattr(value, "tolist"):
@@ -183,8 +184,8 @@ def component_name(component: Any) -> str:
 
 
 def fingerprint(config: Any, length: int = 12) -> str:
-    """The id of a config: the beginning of the SHA-256 of its canonical JSON."""
-    canonical = json.dumps(to_plain(config), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    """The id of a config: the beginning of the SHA-256 of its canonical JSON, without what is no part of it."""
+    canonical = json.dumps(to_plain(config, identity=True), sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()[:length]
 
 

@@ -38,6 +38,7 @@ class Purpose(IntEnum):
     LABELLED = 14
     LABELLED_BATCH = 15
     LABELLED_NUISANCE = 16
+    ALTERATION = 17
     METHOD = 64
 
 

@@ -9,28 +9,44 @@ import torch
 from unweave.data.micro import Micro
 from unweave.data.world import Data
 from unweave.models import OBJECTIVES, Method
-from unweave.models.networks import MLP
-from unweave.models.objectives import FactorVAE, kept_weights
+from unweave.models.networks import MLP, Conv, Maxout, Network
+from unweave.models.objectives import PCL, WSGAN, FactorVAE, Perturbation, kept_weights
 from unweave.training.alone import Alone
 from unweave.training.checkpoint import model_with
 from unweave.training.experiment import Experiment, Plan
 from unweave.training.fleet.engine import FleetEngine
+from unweave.training.given import given_run
+from unweave.training.loop import train
 
 BASE = Experiment(
     Micro(), network=MLP((12,), (12,)), steps=6, batch_size=6, latents=3, history_every=4, plan=Plan("cpu", 1)
 )
 
-SMALL: dict[str, Method] = {"factor_vae": FactorVAE(width=9, depth=2)}
-"""Methods whose networks are large by default, in a size for tests."""
+SMALL: dict[str, Method] = {
+    "factor_vae": FactorVAE(width=9, depth=2),
+    "ws_gan": WSGAN(hidden=5),
+    "pcl, original": PCL(protocol="original"),
+    "ws_gan, change": WSGAN("change", 1, hidden=5),
+    "ws_gan, rank": WSGAN("rank", 2, hidden=5),
+}
+"""Methods whose networks are large by default, in a size for tests; variants; and what begins with runs."""
+
+METHODS = [*OBJECTIVES, *(name for name in SMALL if name not in OBJECTIVES)]
+
+NETWORKS: dict[str, Network] = {name: Conv((3, 4, 4), (4, 4, 4), 6) for name in SMALL if "gan" in name}
+NETWORKS["pcl, original"] = Maxout((7,))
 
 
 @pytest.fixture(scope="module")
-def data() -> Data:
+def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
+    runs = [train(replace(BASE, seed=seed), tmp_path_factory.mktemp("run")) for seed in (0, 1)]
+    SMALL["perturbation"] = Perturbation(*((given_run(str(run)),) for run in runs), samples=2)
     return Micro().load()
 
 
 def experiment(name: str, seed: int = 4, **changes: object) -> Experiment:
-    return replace(BASE, objective=SMALL.get(name) or OBJECTIVES[name](), seed=seed, **changes)  # type: ignore[arg-type]
+    network = NETWORKS.get(name, BASE.network)
+    return replace(BASE, objective=SMALL.get(name) or OBJECTIVES[name](), network=network, seed=seed, **changes)  # type: ignore[arg-type]
 
 
 def advanced(engine: Alone | FleetEngine, first: int, last: int) -> Alone | FleetEngine:
@@ -44,7 +60,7 @@ def farthest(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) ->
     return max((first[name].double() - second[name].double()).abs().max().item() for name in first)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", METHODS)
 def test_every_term_is_finite_and_every_trained_weight_moves(name: str, data: Data) -> None:
     engine = Alone(experiment(name), data)
     before = {part: {n: p.clone() for n, p in held.items()} for part, held in engine.parameters.items()}
@@ -58,7 +74,7 @@ def test_every_term_is_finite_and_every_trained_weight_moves(name: str, data: Da
             assert not still, (part, still)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", METHODS)
 def test_a_fleet_trains_its_members_as_alone(name: str, data: Data) -> None:
     given = [experiment(name, seed) for seed in (4, 9)]
     fleet = advanced(FleetEngine(given, data, print), 0, 3)
@@ -70,7 +86,7 @@ def test_a_fleet_trains_its_members_as_alone(name: str, data: Data) -> None:
         assert fleet.rows()[0].columns == single.rows()[0].columns
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", METHODS)
 def test_bits_do_not_depend_on_the_company(name: str, data: Data) -> None:
     few, many = (
         advanced(FleetEngine([experiment(name, seed) for seed in range(n)], data, print), 0, 3) for n in (1, 5)
@@ -79,7 +95,7 @@ def test_bits_do_not_depend_on_the_company(name: str, data: Data) -> None:
 
 
 @pytest.mark.parametrize("kind", ["alone", "fleet"])
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", METHODS)
 def test_a_state_goes_on_to_the_bit(name: str, kind: str, data: Data) -> None:
     def new() -> Alone | FleetEngine:
         one = experiment(name)
@@ -95,7 +111,7 @@ def test_a_state_goes_on_to_the_bit(name: str, kind: str, data: Data) -> None:
     assert farthest(whole.weights(0), resumed.weights(0)) == 0.0
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", METHODS)
 def test_what_is_kept_opens_again(name: str, data: Data) -> None:
     one = experiment(name)
     engine = Alone(one, data)

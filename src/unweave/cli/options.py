@@ -104,7 +104,12 @@ def add_component(
         )
     if name:
         cls = find(place, typed(name), table)
-        _add_plain(group, cls, f"{place}.")
+        _add_plain(group, cls, f"{place}.", tables)
+        for inner in dataclasses.fields(cls):
+            if (kind := _component_of(hints(cls)[inner.name], tables)) and (
+                below := scan(argv, f"{place}.{inner.name}")
+            ):
+                add_component(parser, f"{place}.{inner.name}", kind, argv, tables, chosen=below)
 
 
 def typed(name: str) -> str:
@@ -138,8 +143,23 @@ def collect(values: Mapping[str, Any], cls: type, tables: Tables, base: Mapping[
             plain[head] = read(kinds[head], values[place], place)
         else:
             plain[head] = _opened(plain.get(head), cls, head)
-            plain[head][tail] = read(_inner(head, kinds[head], plain[head], tables, tail), values[place], place)
+            _set(plain[head], _class_of(head, kinds[head], plain[head], tables), tail, values[place], place, tables)
     return plain
+
+
+def _set(plain: dict[str, Any], cls: type, tail: str, text: str, place: str, tables: Tables) -> None:
+    """Read one option into the plain form of a component; of a component inside it, ``base.size``, too."""
+    head, _, below = tail.partition(".")
+    if head not in hints(cls):
+        raise unknown(f"option of {plain.get('name', cls.__name__)}", head, hints(cls))
+    kind = _component_of(hints(cls)[head], tables)
+    if kind is None:
+        plain[head] = read(hints(cls)[head], text, place)
+    elif not below:
+        plain[head] = {"name": typed(text)}
+    else:
+        plain[head] = _opened(plain.get(head), cls, head)
+        _set(plain[head], find(head, plain[head]["name"], tables[kind]), below, text, place, tables)
 
 
 def grid(values: Mapping[str, Any], cls: type, tables: Tables, base: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -226,9 +246,21 @@ def _in_range(kind: Any, text: str, allowed: Range) -> Any:
     return value
 
 
-def _add_plain(group: Any, cls: type, prefix: str) -> None:
+def _add_plain(group: Any, cls: type, prefix: str, tables: Tables = types.MappingProxyType({})) -> None:
     for field in dataclasses.fields(cls):
-        _add(group, prefix + field.name, hints(cls)[field.name], field)
+        kind = _component_of(hints(cls)[field.name], tables)
+        if kind is None:
+            _add(group, prefix + field.name, hints(cls)[field.name], field)
+        elif isinstance(field.default, kind) or field.default in (None, dataclasses.MISSING):
+            default = f" (default {field.default.name})" if isinstance(field.default, kind) else ""
+            text = f"{field.metadata.get('help', '')}: {', '.join(tables[kind])}, or module:Class{default}"
+            group.add_argument(f"--{prefix}{field.name}", metavar="NAME", default=argparse.SUPPRESS, help=text)
+
+
+def _component_of(kind: Any, tables: Tables) -> Any:
+    """The abstract component that a field holds, also where it may be empty; None for other fields."""
+    options = typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
+    return next((option for option in options if option in tables), None)
 
 
 def _add(group: Any, place: str, kind: Any, field: "dataclasses.Field[Any]") -> None:
@@ -294,7 +326,15 @@ def _opened(plain: Any, cls: type, head: str) -> dict[str, Any]:
 
 
 def _inner(head: str, kind: Any, plain: Mapping[str, Any], tables: Tables, tail: str) -> Any:
-    cls = find(head, plain["name"], tables[kind]) if kind in tables else kind
-    if tail not in hints(cls):
-        raise unknown(f"option of {plain.get('name', cls.__name__)}", tail, hints(cls))
-    return hints(cls)[tail]
+    cls = _class_of(head, kind, plain, tables)
+    name, _, below = tail.partition(".")
+    if name not in hints(cls):
+        raise unknown(f"option of {plain.get('name', cls.__name__)}", name, hints(cls))
+    inner = _component_of(hints(cls)[name], tables)
+    if not below or inner is None:
+        return hints(cls)[name]
+    return _inner(name, inner, _opened(plain.get(name), cls, name), tables, below)
+
+
+def _class_of(head: str, kind: Any, plain: Mapping[str, Any], tables: Tables) -> type:
+    return find(head, plain["name"], tables[kind]) if kind in tables else typing.cast(type, kind)

@@ -47,7 +47,8 @@ def show_latents(run: Run, description: Description) -> None:
     names = ("latent", "type", "KL (nats)", "mean σ²", "var σ²", "var μ")
     print_table(title, names, [tuple(row.values()) for row in description.rows()])
     total = description.kl.sum().item()
-    say(f"reconstruction loss {description.reconstruction:.2f} at the mean code, KL {total:.2f} nats")
+    if description.reconstruction is not None:
+        say(f"reconstruction loss {description.reconstruction:.2f} at the mean code, KL {total:.2f} nats")
     for sentence in sentences(description, expected_of(experiment.world.card().space)):
         say(sentence)
 
@@ -96,6 +97,6 @@ def _plain(run: Run, description: Description) -> dict[str, Any]:
         "examples": description.n_examples,
         "reconstruction": description.reconstruction,
         "latents": description.rows(),
-        "findings": plain(findings(diagnose_described(description), expected)),
+        "findings": plain(findings(diagnose_described(description), expected, no_decoder=description.no_decoder)),
         "files": run.files.names(),
     }

@@ -74,6 +74,7 @@ def _drawn(opened: Run, given: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check(opened: Run, given: argparse.Namespace) -> None:
+    opened.require_decoder()
     for name in ("steps", "eigenfaces"):
         if getattr(given, name) < 1:
             raise ValueError(f"--{name} must be at least 1, not {getattr(given, name)}")

@@ -1,13 +1,17 @@
 """The worlds by name."""
 
+from unweave.data.altered import Noise, Perturbed
 from unweave.data.cars3d import Cars3D
 from unweave.data.celeba import CelebA
 from unweave.data.dsprites import ColorDSprites, DSprites, NoisyDSprites, ScreamDSprites
 from unweave.data.images import Images
+from unweave.data.kitti_masks import KittiMasks
 from unweave.data.lpc_sprites import LPCSprites
 from unweave.data.micro import Micro
 from unweave.data.mnist import MNIST, FashionMNIST
 from unweave.data.mpi3d import MPI3D
+from unweave.data.natural_sprites import NaturalSprites
+from unweave.data.pcl_toy import PCLToy
 from unweave.data.shapes3d import Shapes3D, Shapes3DLike
 from unweave.data.smallnorb import SmallNORB
 from unweave.data.symsol import SymSol
@@ -25,14 +29,19 @@ WORLDS: dict[str, type[World]] = {
     "smallnorb": SmallNORB,
     "mpi3d": MPI3D,
     "lpc_sprites": LPCSprites,
+    "natural_sprites": NaturalSprites,
+    "kitti_masks": KittiMasks,
     "micro": Micro,
     "synth_lin": SynthLin,
     "synth_nonlin": SynthNonLin,
+    "pcl_toy": PCLToy,
     "mnist": MNIST,
     "fashion_mnist": FashionMNIST,
     "celeba": CelebA,
     "symsol": SymSol,
     "images": Images,
+    "noise": Noise,
+    "perturbed": Perturbed,
 }
 
 __all__ = ["WORLDS", "Data", "World"]

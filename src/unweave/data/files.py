@@ -145,7 +145,7 @@ def how_to_get(world: str, files: tuple[Published, ...]) -> str:
     """For every published file where it is fetched, where it is put, and its checksum."""
     return "; ".join(
         f"Fetch {file.file} from {file.address} and put it at {place_of(world, file)}"
-        f" ({file.checksum or 'no checksum was published'})"
+        f" ({file.checksum or 'no checksum of it is known'})"
         for file in files
     )
 

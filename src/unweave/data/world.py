@@ -38,6 +38,20 @@ class Composition(ABC):
         """The same parts, resident on a device."""
 
 
+class Alteration(ABC):
+    """A fixed change of every example of a data set: a function of the example and of its row."""
+
+    @abstractmethod
+    def apply(
+        self, images: Float[Tensor, "batch channel height width"], rows: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch channel height width"]:
+        """The altered images of these rows."""
+
+    @abstractmethod
+    def to(self, device: torch.device | str) -> "Alteration":
+        """The same change, made on a device."""
+
+
 Packing = Literal["bits", "bytes", "floats", "parts"]
 
 MOST_VALUES = 1000
@@ -52,7 +66,7 @@ class Data:
     (uint8 [sample, channel, height, width]), floats (float32 [sample, …]) or parts (integers [sample, part], from which
     ``composition`` makes the images); examples come out as float32 in [0, 1], or as they are for floats. ``pairs`` are
     the rows that belong together, where the data says so: first and second. ``weights`` say how often a row comes in
-    training, where that is not uniform.
+    training, where that is not uniform. An ``alteration`` comes last, after any nuisance.
     """
 
     store: Shaped[Tensor, "sample ..."]
@@ -65,13 +79,14 @@ class Data:
     composition: Composition | None = None
     pairs: Int[Tensor, "pair 2"] | None = None
     weights: Float[Tensor, " sample"] | None = None
+    alteration: Alteration | None = None
 
     def __len__(self) -> int:
         return len(self.store)
 
     def to(self, device: torch.device | str) -> "Data":
         """The same data, resident on a device."""
-        parts = {name: getattr(self, name) for name in ("labels", "composition", "pairs", "weights")}
+        parts = {name: getattr(self, name) for name in ("labels", "composition", "pairs", "weights", "alteration")}
         moved: dict[str, Any] = {name: None if part is None else part.to(device) for name, part in parts.items()}
         return replace(self, store=self.store.to(device), **moved)
 
@@ -87,12 +102,17 @@ class Data:
     ) -> Float[Tensor, "batch ..."]:
         """Examples by row number. A nuisance is a function of (seed, step, place in the batch)."""
         images = self.images(self.store[rows])
-        if self.nuisance is None:
-            return images
-        draws = rng.uniform(seed, purpose, step, len(rows), self.nuisance.n_draws)
-        return self.nuisance.apply(images, draws.to(images.device))
+        if self.nuisance is not None:
+            draws = rng.uniform(seed, purpose, step, len(rows), self.nuisance.n_draws)
+            images = self.nuisance.apply(images, draws.to(images.device))
+        return images if self.alteration is None else self.alteration.apply(images, rows)
 
-    def factors(self, rows: Int[Tensor, " batch"]) -> Shaped[Tensor, "batch factor"]:
+    @property
+    def comes_as_stored(self) -> bool:
+        """Whether unpacking is all that happens to an example on its way to a model."""
+        return self.nuisance is None and self.composition is None and self.alteration is None
+
+    def factors(self, rows: Int[Tensor, "*any"]) -> Shaped[Tensor, "*any factor"]:
         """The factors of rows in a world, or the labels of labelled data."""
         if self.space is not None:
             return self.space.values(rows)

@@ -43,14 +43,20 @@ def _one_batch(model: Autoencoder, images: Tensor, seed: int, place: int) -> tup
     with_heads, _ = inputs_of_layers(model.encoder.heads, lambda: model.encoder(images))
     # what the heads are given is the output of the trunk's last layer
     hidden = [*before[1:], with_heads[0]] if before else []
-    inner, output = inputs_of_layers(model.decoder, lambda: model.decoder(code.sampled))
     posterior = {"mean": code.mean, "variance": code.variance, "sampled": code.sampled}
     if isinstance(model.architecture.posterior, Deterministic):
         posterior = {"mean": code.mean}
     encoder = {"input": images} | {f"encoder {n}": x for n, x in enumerate(hidden, start=1)} | posterior
-    decoder = {f"decoder {n}": x for n, x in enumerate(inner[1:], start=1)} | {"output": output}
-    named = encoder | decoder
+    named = encoder | _decoder_layers(model, code.sampled)
     return tuple(named), [layer.flatten(1) for layer in named.values()], len(encoder)
+
+
+def _decoder_layers(model: Autoencoder, codes: Float[Tensor, "sample latent"]) -> dict[str, Tensor]:
+    """None for a model without a decoder."""
+    if not hasattr(model, "decoder"):
+        return {}
+    inner, output = inputs_of_layers(model.decoder, lambda: model.decoder(codes))
+    return {f"decoder {n}": x for n, x in enumerate(inner[1:], start=1)} | {"output": output}
 
 
 def inputs_of_layers(part: nn.Module, run: Any) -> tuple[list[Tensor], Any]:
@@ -59,7 +65,7 @@ def inputs_of_layers(part: nn.Module, run: Any) -> tuple[list[Tensor], Any]:
     The input of a layer is the output of the one before it with its non-linearity, whatever that was.
     """
     inputs: list[Tensor] = []
-    leaves = [module for module in part.modules() if not list(module.children()) and list(module.parameters())]
+    leaves = [module for module in part.modules() if list(module.parameters(recurse=False))]
     hooks = [leaf.register_forward_pre_hook(lambda _, given: inputs.append(given[0])) for leaf in leaves]
     try:
         returned = run()

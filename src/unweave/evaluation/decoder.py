@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from unweave import rng
+from unweave.evaluation.describe import reconstruction_losses
 from unweave.metrics.estimators.assignment import largest_assignment
 from unweave.metrics.geometry.consistency import self_consistency
 from unweave.metrics.geometry.ima import ima_contrast
@@ -48,6 +49,7 @@ def look_at_decoder(
     seed: int = 0,
 ) -> Decoder:
     """Measure the decoder at the codes of some images; the Jacobians of the decoded image at the first of them."""
+    run.require_decoder()
     means = code.mean[:n_jacobians]
     latents = used.nonzero()[:, 0].tolist()
     gram = decoder_gram(run.model.decode, means.to(run.device), latents=latents).cpu() if latents else None
@@ -64,14 +66,6 @@ def look_at_decoder(
         rate_distortion(code.kl, reconstruction_losses(run, images, outputs)),
         _split(run, images[:n_jacobians], seed),
     )
-
-
-def reconstruction_losses(
-    run: Run, images: Float[Tensor, "sample ..."], outputs: Float[Tensor, "sample ..."]
-) -> Tensor:
-    """The reconstruction loss of every example for given outputs of the decoder."""
-    noise = None if run.model.log_noise is None else run.model.log_noise.cpu()
-    return run.model.architecture.likelihood.loss(images, outputs, noise)
 
 
 def random_dto(n_latents: int, seed: int = 0, n: int = 200) -> float:

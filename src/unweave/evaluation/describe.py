@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from unweave.metrics.polarised.types import Rule, Type, variable_types
+from unweave.models.method import NoDecoder
 from unweave.models.posteriors import Code
 from unweave.shapes import Float, Tensor
 from unweave.training.run import Run
@@ -10,17 +11,21 @@ from unweave.training.run import Run
 
 @dataclass(frozen=True)
 class Description:
-    """Every latent over a sample of examples, and how well examples are rebuilt from their mean codes."""
+    """Every latent over a sample of examples, and how well examples are rebuilt from their mean codes.
+
+    ``reconstruction`` is None, and ``no_decoder`` says why, where the method trains an encoder alone.
+    """
 
     types: list[Type]
     kl: Float[Tensor, " latent"]
     mean_variance: Float[Tensor, " latent"]
     variance_of_variance: Float[Tensor, " latent"]
     variance_of_mean: Float[Tensor, " latent"]
-    reconstruction: float
+    reconstruction: float | None
     n_examples: int
     code: Code
     rule: Rule = "variance"
+    no_decoder: str = ""
 
     def rows(self) -> list[dict[str, int | float | str]]:
         """One row a latent, the most informative first."""
@@ -37,17 +42,23 @@ def describe(run: Run, *, n: int = 2048, seed: int = 0, rule: Rule = "variance")
     images = run.images(n, seed)
     code = run.encode(images, seed=seed)
     variance = code.variance
-    loss = run.model.architecture.likelihood.loss(
-        images, run.outputs(code.mean), None if run.model.log_noise is None else run.model.log_noise.cpu()
-    )
     return Description(
         variable_types(code.mean, variance, rule=rule),
         code.kl.mean(0),
         variance.mean(0),
         variance.var(0, correction=0),
         code.mean.var(0, correction=0),
-        loss.mean().item(),
+        reconstruction_losses(run, images, run.outputs(code.mean)).mean().item() if run.decodes else None,
         len(images),
         code,
         rule,
+        "" if run.decodes else str(NoDecoder(run.experiment.objective.name)),
     )
+
+
+def reconstruction_losses(
+    run: Run, images: Float[Tensor, "sample ..."], outputs: Float[Tensor, "sample ..."]
+) -> Float[Tensor, " sample"]:
+    """The reconstruction loss of every example for given outputs of the decoder."""
+    noise = None if run.model.log_noise is None else run.model.log_noise.cpu()
+    return run.model.architecture.likelihood.loss(images, outputs, noise)

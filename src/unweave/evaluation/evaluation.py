@@ -87,7 +87,8 @@ def evaluate(
         world = encode(run, torch.arange(len(run.data)), seed=seed, watch=_named(watch, "encoding the world"))
     split = (N_TRAIN, N_TEST) if len(sample.rows) == N_TRAIN + N_TEST else None
     truth = _exact(sample.factors)
-    measurer = Measurer(truth, metrics, split, seeds, seed, adjust, dict(options or {}), factor_bins)
+    settings = settings_for(run, metrics, options or {})
+    measurer = Measurer(truth, metrics, split, seeds, seed, adjust, settings, factor_bins)
     scores = {}
     for name in representations:
         pool = None if world is None else (getattr(world, name), world.factors)
@@ -96,6 +97,16 @@ def evaluate(
         scores[name] = measurer.measure(getattr(sample, name), variance, pool, watch=told)
     asked = {"samples": n_samples, "interventions": interventions}
     return Evaluation(scores, sample, None if world is None else len(world.rows), factor_names(run.data), asked)
+
+
+def settings_for(
+    run: Run, metrics: str | Sequence[str] | None, options: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Mapping[str, Any]]:
+    """The options of metrics by name: those that the run's method asks for, and over them those that are given."""
+    asked = {row.name for row in find_rows(metrics)}
+    own = {name: values for name, values in run.experiment.objective.measured.items() if name in asked}
+    given = {find_rows([name])[0].name: values for name, values in options.items()}
+    return own | {name: {**own.get(name, {}), **values} for name, values in given.items()}
 
 
 def protocol_of_scores(plain: Mapping[str, Any]) -> str:

@@ -15,9 +15,16 @@ def findings(
     expected: Expected | None = None,
     decoder: Decoder | None = None,
     training: OverTraining | None = None,
+    no_decoder: str = "",
 ) -> tuple[Finding, ...]:
-    """Everything that stands out, problems first; nothing for a healthy model."""
+    """Everything that stands out, problems first; nothing for a healthy model.
+
+    ``no_decoder`` is the sentence about a method that trains none.
+    """
     found = [*findings_in_codes(diagnosis, expected)]
+    if no_decoder:
+        advice = "What is measured at a decoder is left out; score the codes with: unweave evaluate"
+        found.append(Finding("no_decoder", "note", f"{no_decoder}.", f"{advice}.", "docs, methods"))
     if decoder is not None:
         found += findings_in_decoder(diagnosis, decoder)
     if training is not None:
@@ -33,7 +40,8 @@ def sentences(description: Description, expected: Expected | None = None) -> lis
     words = [f"{active} of {len(diagnosis.types)} latents are active, {mixed} mixed, {passive} passive."]
     if expected is not None and active == expected.n_factors and mixed == 0:
         words.append(f"That is exactly as many as the world has factors: {expected.n_factors}.")
-    return words + [f"{finding.text} {finding.advice}" for finding in findings(diagnosis, expected)]
+    found = findings(diagnosis, expected, no_decoder=description.no_decoder)
+    return words + [f"{finding.text} {finding.advice}" for finding in found]
 
 
 def diagnose_described(description: Description) -> Diagnosis:

@@ -59,7 +59,7 @@ def _deterministic(diagnosis: Diagnosis) -> Finding:
     return Finding(
         "deterministic",
         "note",
-        f"These codes have no variance: a deterministic autoencoder. It has no polarised regime, no latent can be"
+        f"These codes have no variance: the encoder is deterministic. It has no polarised regime, no latent can be"
         f" passive, and its KL is 0.{dead}",
         "Read the effective rank of the mean codes instead of counting active latents.",
         "Bonheme (2023), §8.4",

@@ -14,16 +14,29 @@ Scheme = Literal["glorot", "pytorch"]
 
 @torch.no_grad()
 def initialise(module: nn.Module, scheme: Scheme, seed: int, first: int = 0) -> None:
-    """Fill every weight and bias. Parameter number i draws with step ``first + i``, whatever the others' sizes."""
-    fan_in = 1
+    """Fill every weight and bias. Parameter number i draws with step ``first + i``, whatever the others' sizes.
+
+    Those that a layer names in ``begins_as_made`` stay as they are: a scale of one, say.
+    """
+    fan_in, finished = 1, _as_made(module)
     for number, (name, parameter) in enumerate(module.named_parameters()):
         if parameter.is_meta:
             # a structure without weights: drawing on the meta device takes a second a model
             continue
         if parameter.dim() > 1:
             fan_in = parameter.shape[1] * parameter[0, 0].numel()
+        if name in finished:
+            continue
         limit = _limit(name, parameter, scheme, fan_in)
         parameter.copy_(_between(limit, parameter, seed, first + number) if limit else torch.zeros_like(parameter))
+
+
+def _as_made(module: nn.Module) -> set[str]:
+    return {
+        f"{place}.{name}" if place else name
+        for place, layer in module.named_modules()
+        for name in getattr(layer, "begins_as_made", ())
+    }
 
 
 def _limit(name: str, parameter: Tensor, scheme: Scheme, fan_in: int) -> float:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from torch import nn
 
+from unweave.config import word
 from unweave.data.pairings import Pairing
 from unweave.models.autoencoder import Architecture, Autoencoder
 from unweave.models.initialise import Scheme, initialise
@@ -70,6 +71,10 @@ class Phase:
         """Whether this phase has its turn in a step."""
         return (step + 1) % self.every == 0
 
+    def count(self, step: Int[Tensor, ""]) -> Int[Tensor, ""]:
+        """How many updates this phase has made once a step is done in which it has its turn."""
+        return (step + 1) // self.every
+
 
 @dataclass(frozen=True)
 class Draw:
@@ -82,15 +87,42 @@ class Draw:
     columns: int
 
 
+@dataclass(frozen=True)
+class Given:
+    """A finished run whose weights a method begins with: where it is, and what it is, the SHA-256 of its weights.
+
+    The place is not part of a run's identity; the weights are.
+    """
+
+    run: str = field(default="", metadata={"help": "its folder", "identity": False})
+    checksum: str = word("", "0123456789abcdef", help="SHA-256 of its model.safetensors")
+
+
+class NoDecoder(ValueError):
+    """Something that only a decoder can do was asked of a method that trains none."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(
+            f"{method} trains an encoder alone: without a decoder there are no traversals, reconstructions or samples,"
+            " while codes, scores and comparisons are those of any model"
+        )
+
+
 class Method(ABC):
     """A frozen dataclass of hyperparameters that knows its networks, its batch and its phases.
 
     ``posterior`` is what the heads of the trained encoder stand for; ``kept`` are the networks whose weights stay.
+    ``decodes`` says whether the trained model can turn codes into examples. ``measured`` are settings of metrics, by
+    name, that its codes ask for: quantised ones are counted.
     """
 
     name: ClassVar[str]
     posterior: ClassVar[Posterior] = Diagonal()
     kept: ClassVar[tuple[str, ...]] = (MODEL,)
+    encodes: ClassVar[bool] = True
+    """Whether what is kept makes codes of images; one method makes images alone."""
+    decodes: ClassVar[bool] = True
+    measured: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     @property
     def batch(self) -> tuple[str, ...]:
@@ -101,6 +133,11 @@ class Method(ABC):
     def pairing(self) -> Pairing | None:
         """How an example's partner comes about in a world with factors; None where examples come singly."""
         return None
+
+    @property
+    def given(self) -> Mapping[str, tuple[Given, str]]:
+        """Networks that begin as a part (``encoder``, ``decoder``) of a finished run's model, by name."""
+        return {}
 
     def draws(self, architecture: Architecture) -> dict[str, Draw]:
         """Parts of the batch that are random numbers of this method's own."""

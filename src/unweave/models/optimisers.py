@@ -3,7 +3,7 @@
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -11,6 +11,7 @@ from torch.optim.adagrad import adagrad
 from torch.optim.adam import adam
 
 from unweave.config import number
+from unweave.models.kernels.layout import Layout
 from unweave.shapes import Bool, Float, Scalar, Shaped, Tensor
 
 Tensors = dict[str, Tensor]
@@ -38,8 +39,8 @@ class Optimiser(ABC):
         """The same for a whole fleet."""
         return parameters
 
-    def start_stack(self, parameters: Float[Tensor, "model size"]) -> Tensors:
-        """The state of a whole fleet before its first update."""
+    def start_stack(self, parameters: Float[Tensor, "model size"], layout: Layout | None = None) -> Tensors:
+        """The state of a whole fleet before its first update; the layout tells which parameter lies where."""
         raise ValueError(f"the optimiser {self.name} has no stacked form, so it cannot train a fleet")
 
     def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: "StackedUpdate") -> None:
@@ -95,7 +96,7 @@ class Adam(Optimiser):
             maximize=False,
         )
 
-    def start_stack(self, parameters: Float[Tensor, "model size"]) -> Tensors:
+    def start_stack(self, parameters: Float[Tensor, "model size"], layout: Layout | None = None) -> Tensors:
         return {"first": torch.zeros_like(parameters), "second": torch.zeros_like(parameters)}
 
     def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: StackedUpdate) -> None:
@@ -144,7 +145,7 @@ class AdaGrad(Optimiser):
             maximize=False,
         )
 
-    def start_stack(self, parameters: Float[Tensor, "model size"]) -> Tensors:
+    def start_stack(self, parameters: Float[Tensor, "model size"], layout: Layout | None = None) -> Tensors:
         return {"sum": torch.zeros_like(parameters)}
 
     def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: StackedUpdate) -> None:
@@ -155,7 +156,103 @@ class AdaGrad(Optimiser):
         _keep_good(given, {parameters: moved, state["sum"]: total}, parameters)
 
 
-OPTIMISERS: dict[str, type[Optimiser]] = {"adam": Adam, "adagrad": AdaGrad}
+@dataclass(frozen=True)
+class AdamW(Adam):
+    """Adam with decoupled weight decay (Loshchilov & Hutter, 2019) and clipped gradients, as QLAE's authors use it.
+
+    Decay and clip are for weights; biases and everything else (a quantiser's values) follow plain Adam.
+    """
+
+    name: ClassVar[str] = "adamw"
+    learning_rate: Scalar = number(1e-3, above=0, help="size of a step")
+    weight_decay: float = number(0.1, least=0, help="share of a weight that is taken off, times the learning rate")
+    clip: float = number(1.0, above=0, help="largest size of each entry of a weight's gradient")
+
+    def update(self, parameters: Mapping[str, Tensor], gradients: list[Tensor], state: Tensors) -> None:
+        weights = [_is_weight(name) for name in parameters]
+        for parameter, weight in zip(parameters.values(), weights):
+            if weight:
+                # θ ← θ − α λ θ, before Adam's own step
+                parameter.mul_(1.0 - self.learning_rate * self.weight_decay)
+        clipped = [self._clipped(gradient) if weight else gradient for gradient, weight in zip(gradients, weights)]
+        super().update(parameters, clipped, state)
+
+    def start_stack(self, parameters: Float[Tensor, "model size"], layout: Layout | None = None) -> Tensors:
+        if layout is None:
+            raise ValueError("AdamW treats weights and biases differently: it must be told where each lies")
+        lengths = torch.tensor(layout.sizes)
+        weights = torch.tensor([_is_weight(name) for name in layout.names]).repeat_interleave(lengths)
+        return super().start_stack(parameters) | {"weights": weights.to(parameters.device)}
+
+    def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: "StackedUpdate") -> None:
+        weights = state["weights"]
+        clipped = torch.where(weights, self._clipped(given.gradients), given.gradients)
+        shrunk = given.learning_rate[:, None] * (self.weight_decay * weights)
+        kept = 1.0 - (shrunk if _all_good(given) else shrunk * given.good[:, None])
+        parameters.mul_(kept)
+        super().update_stack(parameters, state, replace(given, gradients=clipped))
+
+    def _clipped(self, gradient: Tensor) -> Tensor:
+        return gradient.clamp(-self.clip, self.clip)
+
+
+@dataclass(frozen=True)
+class SGD(Optimiser):
+    """Gradient descent with momentum, weight decay, falling steps and a moving average, as PCL's authors use it.
+
+    What is kept of a trained network is the average of its weights over about the last 1 / (1 − average) updates.
+    """
+
+    name: ClassVar[str] = "sgd"
+    learning_rate: Scalar = number(0.1, above=0, help="size of a step")
+    momentum: float = number(0.9, least=0, below=1, help="memory of the gradients")
+    weight_decay: float = number(1e-5, least=0, help="times the weights, added to their gradients")
+    factor: float = number(0.1, above=0, most=1, help="what the learning rate is multiplied with from time to time")
+    every: int = number(1_000_000, least=1, most=10**12, help="updates between two such times")
+    average: float = number(0.999, least=0, below=1, help="memory of the average of the weights; 0 for none")
+
+    def start(self, parameters: Mapping[str, Tensor]) -> Tensors:
+        zeros = {f"velocity.{name}": torch.zeros_like(p) for name, p in parameters.items()}
+        means = {f"average.{name}": p.detach().clone() for name, p in parameters.items()} if self.average else {}
+        return zeros | means | _counts(parameters)
+
+    def update(self, parameters: Mapping[str, Tensor], gradients: list[Tensor], state: Tensors) -> None:
+        for (name, parameter), gradient in zip(parameters.items(), gradients):
+            rate = self.learning_rate * self.factor ** (state[f"count.{name}"].to(torch.float64) // self.every)
+            moved, velocity = self._moved(parameter, gradient, state[f"velocity.{name}"], rate.to(torch.float32))
+            parameter.copy_(moved)
+            state[f"velocity.{name}"].copy_(velocity)
+            if self.average:
+                state[f"average.{name}"].copy_(self._mean(state[f"average.{name}"], moved))
+            state[f"count.{name}"] += 1
+
+    def kept(self, parameters: Mapping[str, Tensor], state: Tensors) -> Mapping[str, Tensor]:
+        return {name: state[f"average.{name}"] for name in parameters} if self.average else parameters
+
+    def start_stack(self, parameters: Float[Tensor, "model size"], layout: Layout | None = None) -> Tensors:
+        means = {"average": parameters.clone()} if self.average else {}
+        return {"velocity": torch.zeros_like(parameters)} | means
+
+    def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: "StackedUpdate") -> None:
+        falls = self.factor ** ((given.count.to(torch.float64) - 1) // self.every)
+        rate = (given.learning_rate.to(torch.float64) * falls).to(torch.float32)[:, None]
+        moved, velocity = self._moved(parameters, given.gradients, state["velocity"], rate)
+        means = {state["average"]: self._mean(state["average"], moved)} if self.average else {}
+        _keep_good(given, {parameters: moved, state["velocity"]: velocity} | means, parameters)
+
+    def kept_stack(self, parameters: Float[Tensor, "model size"], state: Tensors) -> Float[Tensor, "model size"]:
+        return state["average"] if self.average else parameters
+
+    def _moved(self, parameter: Tensor, gradient: Tensor, velocity: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
+        # v ← μ v + g + λ θ,  θ ← θ − α v
+        velocity = velocity * self.momentum + (gradient + parameter * self.weight_decay)
+        return parameter - velocity * rate, velocity
+
+    def _mean(self, old: Tensor, new: Tensor) -> Tensor:
+        return old * self.average + new * (1.0 - self.average)
+
+
+OPTIMISERS: dict[str, type[Optimiser]] = {"adam": Adam, "adamw": AdamW, "adagrad": AdaGrad, "sgd": SGD}
 
 
 @functools.cache
@@ -183,3 +280,7 @@ def _all_good(given: StackedUpdate) -> bool:
 
 def _counts(parameters: Mapping[str, Tensor]) -> Tensors:
     return {f"count.{name}": torch.zeros((), device=p.device) for name, p in parameters.items()}
+
+
+def _is_weight(name: str) -> bool:
+    return name.rpartition(".")[2] == "weight"

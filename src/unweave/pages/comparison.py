@@ -4,7 +4,7 @@ With it go its numbers as JSON and its heat maps as pictures.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,10 +82,15 @@ def _map(comparison: LayerComparison, measure: str) -> "matplotlib.figure.Figure
         comparison.columns,
         MEASURES[measure],
         limits=(0.0, 1.0),
-        splits=((comparison.splits[0],), (comparison.splits[1],)),
+        splits=(_inside(comparison.splits[0], comparison.rows), _inside(comparison.splits[1], comparison.columns)),
         row_label=comparison.left,
         column_label=comparison.right,
     )
+
+
+def _inside(split: int, names: Sequence[str]) -> tuple[int, ...]:
+    """Where the decoder begins; nothing for a model without one."""
+    return (split,) if split < len(names) else ()
 
 
 def _section(comparison: LayerComparison, place: int, maps: Mapping[str, Any]) -> Section:

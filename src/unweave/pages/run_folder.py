@@ -40,7 +40,7 @@ def page_of_run(run: Run, description: Description) -> Page:
             description.variance_of_mean.numpy(),
         ),
         curves=_curves(run),
-        shown=_pictures(run) if len(run.data.shape) == 3 else None,
+        shown=_pictures(run) if run.decodes and len(run.data.shape) == 3 else None,
         codes=CodeSamples(description.code.mean[:N_SAMPLES].numpy(), description.code.sampled[:N_SAMPLES].numpy()),
         findings=sentences(description, expected_of(experiment.world.card().space)),
         summary={

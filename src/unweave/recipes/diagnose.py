@@ -17,13 +17,14 @@ from unweave.evaluation.over_training import OverTraining, over_training
 from unweave.evaluation.posterior_file import read_posteriors
 from unweave.evaluation.scores import plain
 from unweave.metrics.polarised.rate_distortion import rate_distortion
+from unweave.models.method import NoDecoder
 from unweave.shapes import Int, Tensor
 from unweave.training.run import Run
 
 
 @dataclass(frozen=True)
 class Diagnosed:
-    """Everything that was found. ``decoder`` and ``training`` are known for runs only."""
+    """Everything that was found. ``training`` is known for runs only, ``decoder`` for runs that have one."""
 
     title: str
     diagnosis: Diagnosis
@@ -103,18 +104,19 @@ def diagnose_run(
     code = run.encode(images, seed=seed)
     found = diagnose_codes(code.mean, code.variance, sampled=code.sampled, kl=code.kl, rule=rule, seed=seed)
     used = torch.tensor([kind != "passive" for kind in found.types])
-    decoder = look_at_decoder(run, images, code, used, n_jacobians=n_jacobians, seed=seed)
+    decoder = look_at_decoder(run, images, code, used, n_jacobians=n_jacobians, seed=seed) if run.decodes else None
     training = over_training(run, images, found.types, stochastic=found.stochastic)
     expected = expected_of(run.experiment.world.card().space, n_factors)
     experiment = run.experiment
+    no_decoder = "" if run.decodes else str(NoDecoder(experiment.objective.name))
     return Diagnosed(
         f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}",
         found,
-        findings(found, expected, decoder, training),
+        findings(found, expected, decoder, training, no_decoder),
         expected,
         decoder,
         training,
-        decoder.rate_distortion.distortion,
+        None if decoder is None else decoder.rate_distortion.distortion,
         _accuracy(run, found, run.rows(n, seed), seed) if accuracy else (),
     )
 

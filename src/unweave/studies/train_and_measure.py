@@ -76,7 +76,9 @@ def take_measures(measures: Sequence[Measure], run_id: str, store: Store) -> Non
                 run = store.run(run_id)
                 run.data = loaded(run.experiment.world)
             with folder.locked():
-                folder.write_json(measure.file, dict(measure(run)))
+                # what makes no codes has nothing to be measured
+                found = measure(run) if run.experiment.objective.encodes else {}
+                folder.write_json(measure.file, dict(found))
         except Exception as error:
             if is_full(error) or isinstance(error, BlockingIOError):
                 raise

@@ -15,6 +15,7 @@ from unweave.shapes import Tensor
 from unweave.training.batches import Drawing, batch_of_one, source_of
 from unweave.training.engine import Failure, Rows, blame, columns, summary
 from unweave.training.experiment import Experiment, form_of
+from unweave.training.given import fill_given
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
@@ -32,6 +33,7 @@ class Alone:
         self.method, self.form = experiment.objective, form_of(experiment.objective, data)
         architecture = experiment.architecture(self.form.shape, self.form.labels)
         networks = new_networks(self.method, architecture, experiment.init, experiment.seed)
+        fill_given(self.method, networks)
         self.networks = {name: _placed(network, self.device) for name, network in networks.items()}
         self.phases = self.method.phases()
         self.parameters = {name: dict(network.named_parameters()) for name, network in self.networks.items()}

@@ -55,8 +55,8 @@ Draws = dict[str, Tensor]
 class Source:
     """The data and everything that decides which of it comes when, for models that train together.
 
-    ``rows`` may be trained on (None: all); ``labelled`` are those whose labels a method may know; ``thresholds`` say how
-    often each comes, where not all come alike.
+    ``rows`` may be trained on (None: all); ``labelled`` are those whose labels a method may know; ``thresholds`` say
+    how often each row comes, where not all come alike.
     """
 
     data: Data
@@ -182,6 +182,8 @@ def images(source: Source, draws: Draws, part: str) -> Float[Tensor, "model batc
     if nuisance is not None:
         drawn = rng.uniform(source.seeds, IMAGES[part], draws["steps"], chosen.shape[1], nuisance.n_draws)
         plain = nuisance.apply(plain, drawn.flatten(0, 1))
+    if source.data.alteration is not None:
+        plain = source.data.alteration.apply(plain, draws[_rows_of(part)].flatten(0, 1))
     return plain.unflatten(0, chosen.shape[:2])
 
 

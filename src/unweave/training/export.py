@@ -50,7 +50,7 @@ def export(run: Run, target: Path | str) -> Path:
         "architecture": to_plain(run.model.architecture),
         "experiment": experiment_to(run.experiment),
     }
-    if type(run.experiment.objective).model is not Method.model:
+    if not _is_usual(run.experiment.objective):
         config["method"] = to_plain(run.experiment.objective)
     folder.write_json("config.json", config)
     folder.write("model.safetensors", to_bytes(run.model.state_dict(), {"format": "pt"}))
@@ -108,22 +108,25 @@ def card(run: Run) -> str:
     experiment, last = run.experiment, run.history
     plain: dict[str, Any] = experiment_to(experiment)
     rows = "\n".join(f"| {name} | `{json.dumps(value)}` |" for name, value in plain.items())
-    reconstruction = float(last.column("reconstruction")[-1])
+    term, words = ("reconstruction", "Reconstruction loss") if "reconstruction" in last.columns else ("loss", "Loss")
+    ending = f"{words} of the last recorded batch: {float(last.column(term)[-1]):.2f}"
+    decoding = "pictures = model.decode(code.mean)" if run.decodes else "# an encoder alone: nothing can be decoded"
+    kind = "variational autoencoder" if _is_usual(experiment.objective) else f"{experiment.objective.name} model"
     return f"""---
 library_name: unweave
 tags: [variational-autoencoder, representation-learning, disentanglement]
 ---
 # {experiment.objective.name} on {experiment.world.name}
 
-A variational autoencoder with {experiment.latents} latents, trained for {experiment.steps:,} steps with seed
-{experiment.seed}. Reconstruction loss of the last recorded batch: {reconstruction:.2f}.
+A {kind} with {experiment.latents} latents, trained for {experiment.steps:,} steps with seed
+{experiment.seed}. {ending}.
 
 ```python
 import unweave as uw
 
 model = uw.from_pretrained("this-folder")
 code = model.encode(images)        # code.mean, code.variance, code.kl
-pictures = model.decode(code.mean)
+{decoding}
 ```
 
 | setting | value |
@@ -132,6 +135,11 @@ pictures = model.decode(code.mean)
 
 One seed of one setting: results of such models vary between seeds, so compare several before you draw conclusions.
 """
+
+
+def _is_usual(method: Method) -> bool:
+    """Whether what is kept of a method is an autoencoder."""
+    return type(method).model is Method.model
 
 
 def _content(folder: RunFolder, name: str) -> bytes:

@@ -9,6 +9,7 @@ from unweave import rng
 from unweave.data.world import Data
 from unweave.files import require_folder
 from unweave.models import Architecture, Autoencoder
+from unweave.models.method import NoDecoder
 from unweave.models.posteriors import Code
 from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.runs.state import state_of, steps
@@ -44,6 +45,16 @@ class Run:
     @cached_property
     def experiment(self) -> Experiment:
         return read_experiment(self.files)
+
+    @property
+    def decodes(self) -> bool:
+        """Whether the model can turn codes into examples; some methods train an encoder alone."""
+        return self.experiment.objective.decodes
+
+    def require_decoder(self) -> None:
+        """Raise the one sentence about models without a decoder, where this is one."""
+        if not self.decodes:
+            raise NoDecoder(self.experiment.objective.name)
 
     @cached_property
     def model(self) -> Autoencoder:
@@ -104,6 +115,7 @@ class Run:
     @torch.no_grad()
     def outputs(self, codes: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample ..."]:
         """The decoder's raw outputs for codes: logits, for a Bernoulli likelihood."""
+        self.require_decoder()
         return torch.cat([self.model.decoder(part.to(self.device)).cpu() for part in codes.split(256)])
 
     def decode(self, codes: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample ..."]:
@@ -123,6 +135,7 @@ class Run:
         width: float = 2.5,
     ) -> Float[Tensor, "latent step ..."]:
         """One row a latent: the image's code with that latent moved from −width to width."""
+        self.require_decoder()
         start = self.encode(self.images(1) if image is None else image[None]).mean[0]
         chosen = list(range(self.experiment.latents)) if latents is None else latents
         codes = start.repeat(len(chosen), n, 1)

@@ -103,6 +103,7 @@ def run_routes(store: ReadOnlyStore, open_runs: OpenRuns, decoding: Decoding) ->
         """Pictures for codes: bytes [code, height, width, channel]."""
         known = open_runs.peek(run_id)
         opened = await asyncio.to_thread(open_runs.open, run_id) if known is None else known
+        opened.run.require_decoder()
         return _bytes(await asyncio.wrap_future(decoding.ask(_pictured(opened), _codes(opened, body))))
 
     @api.post("/runs/{run_id}/encode")

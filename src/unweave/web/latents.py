@@ -84,8 +84,10 @@ def diagnosis_answer(opened: OpenRun) -> DiagnosisAnswer:
     run, code = opened.with_data(), described(opened).code
     found = diagnose_described(described(opened))
     used = torch.tensor([kind != "passive" for kind in found.types])
-    decoder = look_at_decoder(run, run.images(N_EXAMPLES), code, used, n_jacobians=N_JACOBIANS)
-    told = findings(found, expected_of(run.experiment.world.card().space), decoder)
+    examples = run.images(N_EXAMPLES)
+    decoder = look_at_decoder(run, examples, code, used, n_jacobians=N_JACOBIANS) if run.decodes else None
+    expected, no_decoder = expected_of(run.experiment.world.card().space), described(opened).no_decoder
+    told = findings(found, expected, decoder, no_decoder=no_decoder)
     numbers = {name: number(value) for name, value in _numbers(found, decoder).items()}
     return DiagnosisAnswer(
         n_examples=found.n_examples,
@@ -129,13 +131,17 @@ def _evidence(one: Any) -> EvidenceAnswer:
     )
 
 
-def _numbers(found: Diagnosis, decoder: Decoder) -> dict[str, float | None]:
+def _numbers(found: Diagnosis, decoder: Decoder | None) -> dict[str, float | None]:
     """The numbers that belong to no single latent, by the names that the page explains."""
-    return {
+    of_codes = {
         "rate": found.rate,
-        "distortion": decoder.rate_distortion.distortion,
         "trace_difference": found.traces.score,
         "delta_kl": None if found.regime is None else found.regime.delta,
+    }
+    if decoder is None:
+        return of_codes
+    return of_codes | {
+        "distortion": decoder.rate_distortion.distortion,
         "dto": decoder.dto,
         "dto_of_random_directions": decoder.dto_chance,
         "self_consistency": decoder.consistency,

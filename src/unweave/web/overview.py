@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from unweave.models.method import NoDecoder
 from unweave.runs.folder import RunFolder
 from unweave.runs.row import read_object
 from unweave.runs.state import State, failure_of, state_of
@@ -32,6 +33,7 @@ def run_answer(path: Path, run_id: str) -> RunAnswer:
         steps=experiment.n_updates,
         shape=list(card.shape),
         is_image=len(card.shape) == 3 and card.shape[0] in (1, 3),
+        no_decoder=None if run.decodes else str(NoDecoder(experiment.objective.name)),
         factors=[Factor(name=one.name, size=one.size, kind=one.kind) for one in card.space.factors]
         if card.space
         else [],

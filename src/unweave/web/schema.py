@@ -84,6 +84,8 @@ class RunAnswer(Answer):
     steps: int
     shape: list[int]
     is_image: bool
+    no_decoder: str | None = None
+    """Why nothing can be decoded, where the method trains an encoder alone."""
     factors: list[Factor]
     config: dict[str, Any]
     environment: dict[str, Any]
@@ -117,7 +119,7 @@ class LatentsAnswer(Answer):
     """Every latent over a sample of examples, the most informative first."""
 
     n_examples: int
-    reconstruction: float
+    reconstruction: float | None
     stochastic: bool
     edges: list[float]
     latents: list[LatentAnswer]

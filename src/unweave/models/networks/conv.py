@@ -25,14 +25,15 @@ class Conv(Network):
     hidden: int = number(256, least=1, most=100_000, help="units of the dense layer")
 
     def trunk(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
-        self._check(shape)
+        self.check(shape)
         return ConvTrunk(shape, self.channels, self.kernels, self.hidden), self.hidden
 
     def decoder(self, latents: int, shape: tuple[int, ...]) -> nn.Module:
-        self._check(shape)
+        self.check(shape)
         return ConvDecoder(latents, shape, self.channels, self.hidden)
 
-    def _check(self, shape: tuple[int, ...]) -> None:
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuse examples that are no images, or too small ones."""
         if len(shape) != 3:
             raise ValueError(f"the conv network needs images (channel, height, width), given {shape}; try mlp")
         if len(self.kernels) != len(self.channels) or not set(self.kernels) <= {2, 4}:
@@ -56,8 +57,8 @@ class ConvTrunk(nn.Module):
         super().__init__()
         inputs = (shape[0], *channels[:-1])
         self.convolutions = nn.ModuleList(map(Convolution, inputs, channels, kernels))
-        self.margin = _margins(shape, len(channels))
-        height, width = _coarse(shape, len(channels))
+        self.margin = margins(shape, len(channels))
+        height, width = coarse_size(shape, len(channels))
         self.dense = Dense(channels[-1] * height * width, hidden)
 
     def forward(self, x: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch feature"]:
@@ -70,8 +71,8 @@ class ConvTrunk(nn.Module):
 class ConvDecoder(nn.Module):
     def __init__(self, latents: int, shape: tuple[int, ...], channels: tuple[int, ...], hidden: int) -> None:
         super().__init__()
-        self.coarse = (channels[-1], *_coarse(shape, len(channels)))
-        self.crop = _margins(shape, len(channels))
+        self.coarse = (channels[-1], *coarse_size(shape, len(channels)))
+        self.crop = margins(shape, len(channels))
         self.dense = Dense(latents, hidden)
         self.spread = Dense(hidden, self.coarse[0] * self.coarse[1] * self.coarse[2])
         outputs = (*reversed(channels[:-1]), shape[0])
@@ -88,12 +89,12 @@ class ConvDecoder(nn.Module):
         return x[..., top : x.shape[-2] - bottom, left : x.shape[-1] - right] if any(self.crop) else x
 
 
-def _coarse(shape: tuple[int, ...], n_halvings: int) -> tuple[int, int]:
+def coarse_size(shape: tuple[int, ...], n_halvings: int) -> tuple[int, int]:
     """Height and width after all halvings, rounded up."""
     return -(-shape[1] // 2**n_halvings), -(-shape[2] // 2**n_halvings)
 
 
-def _margins(shape: tuple[int, ...], n_halvings: int) -> tuple[int, int, int, int]:
+def margins(shape: tuple[int, ...], n_halvings: int) -> tuple[int, int, int, int]:
     """Left, right, top and bottom padding that makes a size halve evenly: 28 becomes 32."""
-    spare = [size * 2**n_halvings - given for size, given in zip(_coarse(shape, n_halvings), shape[1:])]
+    spare = [size * 2**n_halvings - given for size, given in zip(coarse_size(shape, n_halvings), shape[1:])]
     return spare[1] // 2, spare[1] - spare[1] // 2, spare[0] // 2, spare[0] - spare[0] // 2

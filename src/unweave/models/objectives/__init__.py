@@ -9,7 +9,11 @@ from unweave.models.objectives.dip_vae import DIPVAEI, DIPVAEII
 from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.objectives.objective import Objective
 from unweave.models.objectives.pair_vae import GVAE, MLVAE, AdaGVAE, AdaMLVAE
+from unweave.models.objectives.pcl import PCL
+from unweave.models.objectives.perturbation import Perturbation
+from unweave.models.objectives.qlae import QLAE
 from unweave.models.objectives.slow_vae import SlowVAE
+from unweave.models.objectives.ws_gan import WSGAN
 
 OBJECTIVES: dict[str, type[Method]] = {
     "ae": AE,
@@ -26,10 +30,14 @@ OBJECTIVES: dict[str, type[Method]] = {
     "ada_ml_vae": AdaMLVAE,
     "gvae": GVAE,
     "ml_vae": MLVAE,
+    "perturbation": Perturbation,
+    "pcl": PCL,
+    "ws_gan": WSGAN,
+    "qlae": QLAE,
 }
 
 __all__ = [
-    "AE", "DIPVAEI", "DIPVAEII", "GVAE", "MLVAE", "MODEL", "OBJECTIVES", "VAE", "AdaGVAE", "AdaMLVAE", "AnnealedVAE",
-    "Batch", "BetaTCVAE", "BetaVAE", "BetaVAEFull", "Context", "Draw", "FactorVAE", "Method", "Objective", "Phase",
-    "SlowVAE", "Terms", "kept_weights", "new_networks",
+    "AE", "DIPVAEI", "DIPVAEII", "GVAE", "MLVAE", "MODEL", "OBJECTIVES", "PCL", "QLAE", "VAE", "WSGAN", "AdaGVAE",
+    "AdaMLVAE", "AnnealedVAE", "Batch", "BetaTCVAE", "BetaVAE", "BetaVAEFull", "Context", "Draw", "FactorVAE", "Method",
+    "Objective", "Perturbation", "Phase", "SlowVAE", "Terms", "kept_weights", "new_networks",
 ]  # fmt: skip

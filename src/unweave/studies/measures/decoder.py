@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from unweave.data.world import Data
-from unweave.evaluation.decoder import reconstruction_losses
+from unweave.evaluation.describe import reconstruction_losses
 from unweave.evaluation.encode import Encoded
 from unweave.metrics.geometry.ima import ima_contrast
 from unweave.metrics.geometry.jacobian import decoder_gram
@@ -35,6 +35,7 @@ class DecoderGeometry(Measure):
     n_jacobians: int = 256
 
     def __call__(self, run: Run) -> Mapping[str, Any]:
+        run.require_decoder()
         code = encoded(run, self.n_samples)
         gram = decoder_gram(run.model.decode, code.mean[: self.n_jacobians].to(run.device)).cpu()
         active = [kind == "active" for kind in variable_types(code.mean, code.variance, rule="spread")]

@@ -34,7 +34,10 @@ class ElbowPoint(Measure):
 
 def elbow_point(run: Run, n_samples: int, *, accuracy: bool = True) -> dict[str, float]:
     """What a model of this size reaches, by name of the curve."""
-    point = {LOSS: describe(run, n=min(n_samples, 2048)).reconstruction}
+    run.require_decoder()
+    loss = describe(run, n=min(n_samples, 2048)).reconstruction
+    assert loss is not None
+    point = {LOSS: loss}
     if not accuracy:
         return point
     code = encoded(run, n_samples)

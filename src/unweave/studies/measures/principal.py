@@ -31,6 +31,7 @@ class PrincipalDirections(Measure):
     n_samples: int = 10_000
 
     def __call__(self, run: Run) -> Mapping[str, Any]:
+        run.require_decoder()
         noise = _noise(run)
         data = run.data.store.double()
         covariance = torch.cov(data.T, correction=0)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from unweave.evaluation.evaluation import settings_for
 from unweave.evaluation.measure import Measurer
 from unweave.metrics.supervised.split import N_TEST, N_TRAIN
 from unweave.studies.measures.encoded import encoded
@@ -38,7 +39,8 @@ class Scores(Measure):
             raise ValueError(f"{run.experiment.world.name} has no factors to score codes against")
         split = (N_TRAIN, N_TEST) if len(code.rows) == N_TRAIN + N_TEST else None
         exact = torch.float64 if code.factors.is_floating_point() else torch.int64
-        measurer = Measurer(code.factors.to(exact), self.metrics, split, seeds=0, options=self._options())
+        options = settings_for(run, self.metrics, self._options())
+        measurer = Measurer(code.factors.to(exact), self.metrics, split, seeds=0, options=options)
         return {name: self._numbers(measurer, getattr(code, name)) for name in self.representations}
 
     def _options(self) -> dict[str, Mapping[str, Any]]:

@@ -114,7 +114,7 @@ def _try(backend: Any, experiment: Experiment, latents: int, data: Data) -> None
     size = (ALIKE, experiment.batch_size)
     with torch.device(experiment.plan.device):
         parameters = torch.zeros(ALIKE, backend.layout.size)
-        as_stored = backend.reads_stored and data.nuisance is None and data.composition is None
+        as_stored = backend.reads_stored and data.comes_as_stored
         places = torch.zeros(size, dtype=torch.int64)
         examples = data.store[places] if as_stored else torch.zeros(*size, *data.shape)
         noise = torch.zeros(*size, latents)

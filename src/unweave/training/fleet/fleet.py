@@ -121,7 +121,7 @@ def new_fleet(members: Members, backend: Backend, n_examples: int, shape: tuple[
         n_examples,
         parameters,
         backend.weights(parameters),
-        optimiser.start_stack(parameters),
+        optimiser.start_stack(parameters, backend.layout),
         scalars_of([experiment.optimiser for experiment in members.experiments], device)["learning_rate"],
         [_group(members.experiments[place], place, others[place], backend, device) for place in members.groups],
         nowhere,
@@ -228,7 +228,7 @@ def _group(
 
 
 def _examples(fleet: Fleet, source: Source, draws: Draws, part: str) -> Tensor:
-    if fleet.backend.reads_stored and source.data.nuisance is None and source.data.composition is None:
+    if fleet.backend.reads_stored and source.data.comes_as_stored:
         return stored(source, draws, part)
     return images(source, draws, part)
 
@@ -308,7 +308,7 @@ def _advance_others(
     if own is not None:
         rate = torch.as_tensor(own.learning_rate, device=rate.device).detach().expand(rate.shape)
     optimiser = own or fleet.members.experiments[0].optimiser
-    group.networks[updated].learn(loss, optimiser, rate, draws["steps"] + 1, good[group.place])
+    group.networks[updated].learn(loss, optimiser, rate, phase.count(draws["steps"]), good[group.place])
 
 
 def _encoded(fleet: Fleet, group: Group, phase: Phase, source: Source, draws: Draws) -> tuple[Tensor, ...]:

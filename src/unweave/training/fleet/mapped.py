@@ -24,6 +24,7 @@ from unweave.training.engine import columns, summary
 from unweave.training.experiment import Experiment, Form
 from unweave.training.fleet.fleet import MOST_TERMS, Group, keep_failed
 from unweave.training.fleet.members import ALIKE, Members, scalars_of
+from unweave.training.given import fill_given
 
 Held = dict[str, Tensors]
 """Tensors by name, of every network by name."""
@@ -170,7 +171,7 @@ class MappedFleet:
         rate = scalars_of([e.optimiser for e in self.members.experiments], self.device)["learning_rate"]
         if own is not None:
             rate = torch.as_tensor(own.learning_rate, device=self.device).detach().expand(rate.shape)
-        given = StackedUpdate(stack.layout.rows(slopes), rate, now + 1, self.alive)
+        given = StackedUpdate(stack.layout.rows(slopes), rate, phase.count(now), self.alive)
         self._optimiser(phase).update_stack(stack.parameters, stack.state, given)
 
     def _move(self, fresh: Held) -> None:
@@ -192,10 +193,11 @@ def new_mapped_fleet(members: Members, n_examples: int, form: Form) -> MappedFle
             new_networks(one.objective, one.architecture(form.shape, form.labels), one.init, one.seed)
             for one in members.experiments
         ]
-    optimisers = {name: phase.optimiser for phase in first.objective.phases() for name in phase.updates}
-    stacks = {
-        name: _stack([networks[name] for networks in made], optimisers.get(name) or first.optimiser) for name in made[0]
-    }
+    for one, networks in zip(members.experiments, made):
+        fill_given(one.objective, networks)
+    phases = first.objective.phases()
+    optimisers = {name: phase.optimiser or first.optimiser for phase in phases for name in phase.updates}
+    stacks = {name: _stack([networks[name] for networks in made], optimisers.get(name)) for name in made[0]}
     scalars = scalars_of([experiment.objective for experiment in members.experiments], device)
     failed_terms = torch.zeros(n, MOST_TERMS, device=device)
     group = Group(slice(0, n), first.objective, scalars, first.latents, first.warmup, {}, failed_terms)
@@ -205,11 +207,11 @@ def new_mapped_fleet(members: Members, n_examples: int, form: Form) -> MappedFle
     return fleet
 
 
-def _stack(networks: list[nn.Module], optimiser: Optimiser) -> Stack:
+def _stack(networks: list[nn.Module], optimiser: Optimiser | None) -> Stack:
     layout = layout_of(networks[0])
     parameters = torch.stack([layout.row(dict(network.named_parameters())) for network in networks])
     buffers = {name: torch.stack([n.get_buffer(name) for n in networks]) for name, _ in networks[0].named_buffers()}
-    return Stack(layout, parameters, optimiser.start_stack(parameters), buffers)
+    return Stack(layout, parameters, optimiser.start_stack(parameters, layout) if optimiser else {}, buffers)
 
 
 def _parts_of(code: Code) -> Tensors:

@@ -98,10 +98,12 @@ def stacked_network(
     modules: Sequence[nn.Module], optimiser: Optimiser, kernels: Callable[[nn.Module], Any]
 ) -> StackedNetwork:
     """One network of each model of a group, before their first step."""
-    stack = kernels(modules[0]) if isinstance(optimiser, Adam) else None
+    stack = kernels(modules[0]) if type(optimiser) is Adam else None
     layout = layout_of(modules[0]) if stack is None else stack.layout
     parameters = torch.stack([layout.row(dict(module.named_parameters())) for module in modules])
     weights = parameters if stack is None else stack.weights(parameters)
     portion = ALIKE if stack is None and parameters.device.type == "cuda" else None
     module = copy.deepcopy(modules[0]).requires_grad_(False)
-    return StackedNetwork(module, layout, parameters, weights, optimiser.start_stack(parameters), portion, stack)
+    return StackedNetwork(
+        module, layout, parameters, weights, optimiser.start_stack(parameters, layout), portion, stack
+    )

@@ -54,13 +54,14 @@ async function finished(place, run) {
     scores: part("scores", "Metrics"),
     about: part("about", "This run"),
   };
-  const steering = run.is_image ? new Steering(run, found) : null;
+  const drawable = run.is_image && !run.no_decoder;
+  const steering = drawable ? new Steering(run, found) : null;
   const pad = steering ? h("section", { id: "pad" }, h("h2", {}, "Two latents at once"), h("p", {}, "Drag the dot, or use the arrow keys. The pictures behind it are what the model draws there.")) : null;
-  const shown = Object.entries(parts).filter(([key]) => run.is_image || !["traversals", "rebuilt"].includes(key));
+  const shown = Object.entries(parts).filter(([key]) => drawable || !["traversals", "rebuilt"].includes(key));
   const links = [...(pad ? [["pad", "Two at once"]] : []), ...shown.map(([key, one]) => [key, one.querySelector("h2").textContent])];
   show(place, heading(run), inShort(found),
     h("nav", { class: "jump", "aria-label": "On this page" }, links.map(([key, words]) => h("a", { href: `#${key}` }, words))),
-    steering ? steering.element : h("p", { class: "notice" }, "The examples of this run are not pictures, so there is nothing to decode into one."),
+    steering ? steering.element : h("p", { class: "notice" }, run.no_decoder ? `${run.no_decoder}.` : "The examples of this run are not pictures, so there is nothing to decode into one."),
     pad, shown.map(([, one]) => one));
   fillWhenSeen(run, found, types, parts, steering, pad);
 }

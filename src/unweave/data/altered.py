@@ -1,0 +1,172 @@
+"""Altered worlds: any world with uniform noise, or with the change that a manipulation run has learned.
+
+Nothing is stored: an image is altered when it is asked for, the same way every time, on any device.
+"""
+
+import copy
+import hashlib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import nn
+
+from unweave import rng
+from unweave.config import from_plain, number, word
+from unweave.data.factors import FactorSpace
+from unweave.data.files import Progress, Published
+from unweave.data.micro import Micro
+from unweave.data.world import Alteration, Card, Data, World
+from unweave.files import read_json
+from unweave.shapes import Float, Int, Tensor
+
+
+@dataclass(frozen=True)
+class Noise(World):
+    """Every pixel moved by up to ε, uniformly and for good: image 7 has the same noise each time it is seen."""
+
+    name: ClassVar[str] = "noise"
+    base: World = field(default=Micro(), metadata={"help": "the world whose images are altered"})
+    epsilon: float = number(0.1, above=0, most=0.5, help="how much a pixel may change")
+    seed: int = number(0, least=0, most=2**63 - 1, help="decides the noise")
+
+    def card(self) -> Card:
+        return altered_card(self.base, f"with uniform noise of ±{self.epsilon:g}")
+
+    def load(self, progress: Progress | None = None) -> Data:
+        self.card()
+        return replace(self.base.load(progress), alteration=UniformNoise(self.epsilon, self.seed))
+
+    def files(self) -> tuple[Published, ...]:
+        return self.base.files()
+
+    def resolve(self) -> World:
+        return replace(self, base=self.base.resolve())
+
+
+@dataclass(frozen=True)
+class Perturbed(World):
+    """Images changed as a manipulation run has learned: ``unweave perturb`` makes one.
+
+    The folder says where that run is; the SHA-256 of its weights says which one it is, and only that counts. World and
+    strength are the run's own where they are not given.
+    """
+
+    name: ClassVar[str] = "perturbed"
+    run: str = field(default="", metadata={"help": "folder of the manipulation", "identity": False})
+    base: World | None = field(default=None, metadata={"help": "the world whose images are altered"})
+    epsilon: float | None = number(None, above=0, most=0.5, help="how much a pixel may change")
+    checksum: str = word("", "0123456789abcdef", help="SHA-256 of the weights; found by itself")
+
+    def card(self) -> Card:
+        known = self.resolve() if self.base is None or self.epsilon is None else self
+        assert known.base is not None
+        return altered_card(known.base, f"perturbed by up to {known.epsilon:g}")
+
+    def load(self, progress: Progress | None = None) -> Data:
+        known = self.resolve()
+        assert known.base is not None
+        assert known.epsilon is not None
+        data = known.base.load(progress)
+        if data.space is None:
+            raise ValueError(f"{known.base.name} has no factors, and a manipulation is a function of them")
+        return replace(data, alteration=Manipulated(self._network(data), known.epsilon, data.space))
+
+    def files(self) -> tuple[Published, ...]:
+        return () if self.base is None else self.base.files()
+
+    def resolve(self) -> "Perturbed":
+        found = hashlib.sha256(self._content()).hexdigest()
+        if self.checksum not in ("", found):
+            raise ValueError(f"{self.run} is not the manipulation that this world was made with: its weights differ")
+        config = self._config()
+        base = self.base or _world(config.get("world"))
+        epsilon = self.epsilon or float(config["objective"]["epsilon"])
+        return replace(self, base=base.resolve(), epsilon=epsilon, checksum=found)
+
+    def _content(self) -> bytes:
+        path = Path(self.run) / "model.safetensors"
+        if not self.run or not path.is_file():
+            given = f"there is none in {self.run}" if self.run else "none is named"
+            raise FileNotFoundError(
+                f"perturbed needs the folder of a finished manipulation, and {given}; `unweave perturb` makes one"
+            )
+        return path.read_bytes()
+
+    def _config(self) -> dict[str, Any]:
+        path = Path(self.run) / "config.json"
+        config = read_json(path, "the config.json of a manipulation")
+        if not isinstance(config, dict) or config.get("objective", {}).get("name") != "perturbation":
+            raise ValueError(f"{self.run} is a run, but no manipulation; `unweave perturb` makes one")
+        return config
+
+    def _network(self, data: Data) -> nn.Module:
+        from unweave.models.manipulation import manipulation_for
+
+        place = Path(self.run) / "model.safetensors"
+        try:
+            tensors = safetensors.torch.load(self._content())
+        except (ValueError, safetensors.SafetensorError) as error:
+            raise ValueError(f"{place} holds no weights that can be read") from error
+        return manipulation_for(tensors, self._config()["network"], data.shape, data.label_sizes, str(place))
+
+
+def altered_card(base: World, words: str) -> Card:
+    """The card of a world whose images were altered."""
+    card = base.card()
+    if len(card.shape) != 3:
+        raise ValueError(f"only images can be altered so, and {base.name} has none: its examples are {card.shape}")
+    return replace(card, title=f"{card.title}, {words}", note=f"{base.name} {words}")
+
+
+@dataclass(frozen=True)
+class UniformNoise(Alteration):
+    """fold(x + ε u), u uniform in [−1, 1) and a function of the row and of the pixel."""
+
+    epsilon: float
+    seed: int
+
+    def apply(self, images: Float[Tensor, "batch ..."], rows: Int[Tensor, " batch"]) -> Tensor:
+        drawn = rng.uniform(self.seed, rng.Purpose.ALTERATION, rows, 1, images[0].numel())
+        return fold(images + self.epsilon * (2.0 * drawn.view(images.shape) - 1.0))
+
+    def to(self, device: torch.device | str) -> "UniformNoise":
+        return self
+
+
+@dataclass(frozen=True)
+class Manipulated(Alteration):
+    """fold(x + ε m(w)), w the factors of the row."""
+
+    network: nn.Module
+    epsilon: float
+    space: FactorSpace
+
+    @torch.no_grad()
+    def apply(self, images: Float[Tensor, "batch ..."], rows: Int[Tensor, " batch"]) -> Tensor:
+        return fold(images + self.epsilon * self.change(rows))
+
+    def change(self, rows: Int[Tensor, " batch"]) -> Float[Tensor, "batch ..."]:
+        """m(w) of these rows, every pixel in [−1, 1]."""
+        sizes = zip(self.space.strides, self.space.axes)
+        values = [rows // stride % axis.size for stride, axis in sizes if not axis.hidden]
+        changed: Tensor = self.network(torch.stack(values, dim=-1).to(torch.float32))
+        return changed
+
+    def to(self, device: torch.device | str) -> "Manipulated":
+        return replace(self, network=copy.deepcopy(self.network).to(device))
+
+
+def fold(moved: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:
+    """What left [0, 1] reflected back into it: x′ − 2 relu(x′ − 1) + 2 relu(−x′)."""
+    return moved - 2.0 * torch.relu(moved - 1.0) + 2.0 * torch.relu(-moved)
+
+
+def _world(plain: Any) -> World:
+    from unweave.data import WORLDS
+
+    world: World = from_plain(World, plain, {World: WORLDS}, "world")
+    return world

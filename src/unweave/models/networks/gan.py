@@ -1,0 +1,127 @@
+"""The networks of the weakly supervised GAN (Shu et al., 2020): generator, encoder and the discriminator of pairs.
+
+Its authors use 4×4 convolutions on 64×64 images; here as many as ``channels`` has entries, on any size, padded so that
+it halves evenly. Leaky rectifiers have the slope 0.2.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from unweave.models.layers import Deconvolution, Dense, flatten, unflatten
+from unweave.models.networks.conv import coarse_size, margins
+from unweave.models.normalisation import BatchNorm, SpectralConvolution, SpectralDense, UnitRows
+from unweave.shapes import Float, Tensor
+
+SLOPE = 0.2
+
+Images = Float[Tensor, "batch channel height width"]
+
+
+class Generator(nn.Module):
+    """From latents to the logits of an image; activations are normalised over the batch. Latents left out are 0."""
+
+    def __init__(self, latents: int, shape: tuple[int, ...], channels: Sequence[int], hidden: int) -> None:
+        super().__init__()
+        self.coarse = (channels[-1], *coarse_size(shape, len(channels)))
+        self.crop, self.latents = margins(shape, len(channels)), latents
+        self.dense = Dense(latents, hidden)
+        self.spread = Dense(hidden, self.coarse[0] * self.coarse[1] * self.coarse[2])
+        outputs = (*reversed(channels[:-1]), shape[0])
+        self.deconvolutions = nn.ModuleList(map(Deconvolution, reversed(channels), outputs))
+        widths = (hidden, self.spread.weight.shape[0], *outputs[:-1])
+        self.norms = nn.ModuleList(map(BatchNorm, widths))
+
+    def forward(self, latents: Float[Tensor, "batch latent"]) -> Images:
+        first, second, *others = self.norms
+        latents = functional.pad(latents, (0, self.latents - latents.shape[-1]))
+        x = second(torch.relu(self.spread(first(torch.relu(self.dense(latents))))))
+        x = unflatten(x, *self.coarse)
+        for deconvolution, norm in zip(self.deconvolutions, others):
+            x = norm(functional.leaky_relu(deconvolution(x), SLOPE))
+        left, right, top, bottom = self.crop
+        x = self.deconvolutions[-1](x)
+        return x[..., top : x.shape[-2] - bottom, left : x.shape[-1] - right] if any(self.crop) else x
+
+
+class SpectralTrunk(nn.Module):
+    """Halving convolutions and a dense layer, all spectrally normalised."""
+
+    def __init__(self, shape: tuple[int, ...], channels: Sequence[int], hidden: int) -> None:
+        super().__init__()
+        self.margin = margins(shape, len(channels))
+        height, width = coarse_size(shape, len(channels))
+        self.convolutions = nn.ModuleList(map(SpectralConvolution, (shape[0], *channels[:-1]), channels))
+        self.dense = SpectralDense(channels[-1] * height * width, hidden)
+
+    def forward(self, x: Images) -> Float[Tensor, "batch feature"]:
+        x = functional.pad(x, self.margin) if any(self.margin) else x
+        for convolution in self.convolutions:
+            x = functional.leaky_relu(convolution(x), SLOPE)
+        return functional.leaky_relu(self.dense(flatten(x)), SLOPE)
+
+
+class NormalEncoder(nn.Module):
+    """Mean and standard deviation of the latents behind an image."""
+
+    def __init__(self, shape: tuple[int, ...], latents: int, channels: Sequence[int], hidden: int) -> None:
+        super().__init__()
+        self.trunk = SpectralTrunk(shape, channels, hidden)
+        self.heads = nn.ModuleDict({"mean_and_deviation": SpectralDense(hidden, 2 * latents)})
+
+    def forward(self, x: Images) -> tuple[Float[Tensor, "batch latent"], Float[Tensor, "batch latent"]]:
+        mean, raw = self.heads["mean_and_deviation"](self.trunk(x)).chunk(2, dim=-1)
+        return mean, deviation(raw)
+
+
+class PairDiscriminator(nn.Module):
+    """How real a pair of images looks, given the number of what the pair has in common.
+
+    logit = ⟨h, k / σ(k)⟩ + ⟨h, w_y⟩ with features h of both images.
+    """
+
+    def __init__(self, shape: tuple[int, ...], n_groups: int, channels: Sequence[int], hidden: int) -> None:
+        super().__init__()
+        self.trunk = SpectralTrunk(shape, channels, hidden)
+        self.neck = nn.ModuleList([SpectralDense(2 * hidden, hidden), SpectralDense(hidden, hidden)])
+        self.alone = SpectralDense(hidden, 1, biased=False)
+        self.given = UnitRows(n_groups, hidden)
+
+    def forward(self, first: Images, second: Images, group: Float[Tensor, "pair group"]) -> Float[Tensor, " pair"]:
+        features = torch.cat(self.trunk(torch.cat([first, second])).chunk(2), dim=-1)
+        for layer in self.neck:
+            features = functional.leaky_relu(layer(features), SLOPE)
+        return self.judge(features, group)
+
+    def judge(
+        self, features: Float[Tensor, "pair feature"], group: Float[Tensor, "pair group"]
+    ) -> Float[Tensor, " pair"]:
+        """The projection head on its own."""
+        return self.alone(features)[:, 0] + (features * self.given(group)).sum(-1)
+
+
+class RankDiscriminator(nn.Module):
+    """How real a pair of images looks, given in which factors the first has more.
+
+    logit = o(x₁) + o(x₂) + Σ_k ±(e_k(x₁) − e_k(x₂)), plus where the first's factor is the greater.
+    """
+
+    def __init__(self, shape: tuple[int, ...], n_factors: int, channels: Sequence[int], hidden: int) -> None:
+        super().__init__()
+        self.trunk = SpectralTrunk(shape, channels, hidden)
+        self.neck = nn.ModuleList([SpectralDense(hidden, hidden), SpectralDense(hidden, hidden)])
+        self.output = SpectralDense(hidden, 1 + n_factors, biased=False)
+
+    def forward(self, first: Images, second: Images, greater: Float[Tensor, "pair factor"]) -> Float[Tensor, " pair"]:
+        features = self.trunk(torch.cat([first, second]))
+        for layer in self.neck:
+            features = functional.leaky_relu(layer(features), SLOPE)
+        one, other = self.output(features).chunk(2)
+        return one[:, 0] + other[:, 0] + ((one - other)[:, 1:] * (2.0 * greater - 1.0)).sum(-1)
+
+
+def deviation(raw: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
+    """A standard deviation from an output without bounds: softplus + 1e-8."""
+    return functional.softplus(raw) + 1e-8

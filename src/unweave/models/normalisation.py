@@ -1,0 +1,106 @@
+"""Layers that normalise: batch normalisation, spectral normalisation of weights, and rows of unit length."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from unweave.models.layers import Convolution, Dense, Moving
+from unweave.shapes import Float, Shaped, Tensor
+
+
+class BatchNorm(Moving):
+    """Every channel to mean 0 and variance 1 over the batch, then scaled and shifted (Ioffe & Szegedy, 2015).
+
+    In use the running statistics stand for the batch's.
+    """
+
+    begins_as_made = ("weight", "bias")
+    running_mean: Tensor
+    running_variance: Tensor
+
+    def __init__(self, channels: int, momentum: float = 0.1, epsilon: float = 1e-5) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(channels)), nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_variance", torch.ones(channels))
+        self.momentum, self.epsilon = momentum, epsilon
+
+    def forward(self, x: Float[Tensor, "batch channel *place"]) -> Float[Tensor, "batch channel *place"]:
+        if not self.training:
+            held = (self.running_mean, self.running_variance)
+            return functional.batch_norm(x, *held, self.weight, self.bias, eps=self.epsilon)
+        found, mean, inverse = torch.native_batch_norm(
+            x, self.weight, self.bias, None, None, True, self.momentum, self.epsilon
+        )
+        n = x.numel() // x.shape[1]
+        variance = (inverse.detach() ** -2 - self.epsilon) * (n / max(1, n - 1))
+        # running ← (1 − momentum) running + momentum · batch
+        self.fresh = {
+            "running_mean": torch.lerp(self.running_mean, mean.detach(), self.momentum),
+            "running_variance": torch.lerp(self.running_variance, variance, self.momentum),
+        }
+        return found
+
+
+class SpectralNorm(Moving):
+    """A weight divided by its largest singular value, found by one power iteration a use (Miyato et al., 2018)."""
+
+    u: Tensor
+    v: Tensor
+
+    def __init__(self, weight: Shaped[Tensor, "output ..."]) -> None:
+        super().__init__()
+        for name, size in (("u", weight.shape[0]), ("v", weight[0].numel())):
+            self.register_buffer(name, torch.full((size,), 1.0 / math.sqrt(size)))
+
+    def forward(self, weight: Float[Tensor, "output ..."]) -> Float[Tensor, "output ..."]:
+        matrix, u, v = weight.flatten(1), self.u, self.v
+        if self.training:
+            held = matrix.detach()
+            v = _unit(held.T @ u)
+            u = _unit(held @ v)
+            self.fresh = {"u": u, "v": v}
+        # W / σ(W), σ(W) ≈ uᵀ W v
+        return weight / (u @ matrix @ v)
+
+
+class SpectralDense(Dense):
+    """A linear layer of Lipschitz constant one, with or without a bias."""
+
+    def __init__(self, n_inputs: int, n_outputs: int, *, biased: bool = True) -> None:
+        super().__init__(n_inputs, n_outputs)
+        if not biased:
+            self.register_parameter("bias", None)
+        self.norm = SpectralNorm(self.weight)
+
+    def forward(self, x: Float[Tensor, "batch feature"]) -> Float[Tensor, "batch output"]:
+        return functional.linear(x, self.norm(self.weight), self.bias)
+
+
+class SpectralConvolution(Convolution):
+    """A halving convolution whose kernel, as a matrix, has the largest singular value one."""
+
+    def __init__(self, n_inputs: int, n_outputs: int, kernel: int = 4) -> None:
+        super().__init__(n_inputs, n_outputs, kernel)
+        self.norm = SpectralNorm(self.weight)
+
+    def forward(self, x: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch output h2 w2"]:
+        return functional.conv2d(x, self.norm(self.weight), self.bias, stride=2, padding=self.padding)
+
+
+class UnitRows(nn.Module):
+    """A vector of about unit length for every value of a label: w / √(‖w‖² + ε)."""
+
+    def __init__(self, n_values: int, n_outputs: int, epsilon: float = 1e-3) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(n_values, n_outputs))
+        self.epsilon = epsilon
+
+    def forward(self, one_hot: Float[Tensor, "batch value"]) -> Float[Tensor, "batch output"]:
+        return one_hot @ (self.weight * torch.rsqrt(self.weight.square().sum(-1, keepdim=True) + self.epsilon))
+
+
+def _unit(x: Float[Tensor, " size"]) -> Float[Tensor, " size"]:
+    return x * torch.rsqrt(x.square().sum().clamp(min=1e-12))

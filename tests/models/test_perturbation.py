@@ -1,0 +1,171 @@
+"""The manipulation of images: what moves, what stays, by how much; and the worlds that it makes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unweave.data import WORLDS
+from unweave.data.altered import Noise, Perturbed, fold
+from unweave.data.micro import SPACE, Micro
+from unweave.data.synthetic import SynthLin
+from unweave.models.manipulation import altered
+from unweave.models.networks import MLP
+from unweave.models.objectives import Perturbation
+from unweave.training.alone import Alone
+from unweave.training.experiment import Experiment, Plan, experiment_from, experiment_to
+from unweave.training.given import given_run
+from unweave.training.loop import resume, train
+from unweave.training.running import Interrupted, RunOptions
+
+BASE = Experiment(
+    Micro(), network=MLP((12,), (12,)), steps=20, batch_size=6, latents=3, history_every=4, plan=Plan("cpu", 1)
+)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return [train(replace(BASE, seed=seed), tmp_path_factory.mktemp("run")) for seed in (0, 1)]
+
+
+@pytest.fixture(scope="module")
+def method(runs: list[Path]) -> Perturbation:
+    foster, diminish = (given_run(str(run)) for run in runs)
+    return Perturbation((foster,), (diminish,), epsilon=0.2, samples=2, learning_rate=1e-2)
+
+
+@pytest.fixture(scope="module")
+def manipulation(method: Perturbation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train(replace(BASE, objective=method), tmp_path_factory.mktemp("manipulation"))
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0.001, 0.5), st.integers(0, 1000))
+@settings(max_examples=200, deadline=None)
+def test_no_pixel_moves_further_than_epsilon_nor_out_of_its_range(
+    pixels: list[float], epsilon: float, seed: int
+) -> None:
+    images = torch.tensor(pixels, dtype=torch.float64)
+    change = 2 * torch.rand(len(pixels), generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 1
+    seen = altered(images, change, epsilon)
+    assert ((seen - images).abs() <= epsilon + 1e-12).all()
+    assert ((seen >= 0) & (seen <= 1)).all()
+
+
+def test_folding_reflects() -> None:
+    torch.testing.assert_close(fold(torch.tensor([-0.1, 0.0, 0.4, 1.0, 1.3])), torch.tensor([0.1, 0.0, 0.4, 1.0, 0.7]))
+
+
+def test_phases_move_what_they_say_and_three_to_one(method: Perturbation) -> None:
+    engine = Alone(replace(BASE, objective=method), Micro().load())
+
+    def held() -> dict[str, torch.Tensor]:
+        return {
+            name: torch.cat([parameter.flatten() for parameter in network.parameters()]).clone()
+            for name, network in engine.networks.items()
+        }
+
+    before = held()
+    moved: list[set[str]] = []
+    for step in range(6):
+        engine.advance(step, record=True)
+        after = held()
+        moved.append({name for name in after if not torch.equal(after[name], before[name])})
+        before = after
+    decoders = {"foster0_decoder", "diminish0_decoder"}
+    assert moved == [decoders, decoders, decoders | {"manipulation"}] * 2
+    assert set(engine.terms()[0]) == {"loss", "foster", "diminish", "gap"}
+
+
+def test_the_manipulation_widens_the_gap(method: Perturbation) -> None:
+    one = replace(BASE, objective=replace(method, learning_rate=1e-2, every=1), batch_size=64)
+    engine = Alone(one, Micro().load())
+    gaps = []
+    for step in range(150):
+        engine.advance(step, record=False)
+        gaps.append(engine.terms()[0]["gap"])
+    assert sum(gaps[-20:]) / 20 < gaps[0] - 1.0
+
+
+def test_a_manipulation_goes_on_to_the_bit(method: Perturbation, manipulation: Path, tmp_path: Path) -> None:
+    seen: list[object] = []
+    how = RunOptions((seen.append,), save_every=1e9, stop=lambda: len(seen) >= 10)
+    with pytest.raises(Interrupted):
+        train(replace(BASE, objective=method), tmp_path / "run", how=how)
+    resumed = resume(tmp_path / "run")
+    assert (resumed / "model.safetensors").read_bytes() == (manipulation / "model.safetensors").read_bytes()
+
+
+def test_a_perturbed_world_is_its_base_with_other_images(manipulation: Path) -> None:
+    world = Perturbed(str(manipulation)).resolve()
+    assert world.base == Micro()
+    assert world.epsilon == 0.2
+    plain, data, rows = Micro().load(), world.load(), torch.arange(0, SPACE.n_cells, 37)
+    assert torch.equal(data.factors(rows), plain.factors(rows))
+    assert torch.equal(data.store, plain.store)
+    change = data.examples(rows) - plain.examples(rows)
+    assert 0.001 < change.abs().max() <= 0.2 + 1e-6
+    assert torch.equal(data.examples(rows), data.examples(rows, seed=5, step=9))
+    assert "perturbed by up to 0.2" in world.card().title
+
+
+def test_where_a_manipulation_lies_is_not_what_it_is(manipulation: Path, tmp_path: Path) -> None:
+    there = tmp_path / "moved"
+    there.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (there / name).write_bytes((manipulation / name).read_bytes())
+    here, moved = (replace(BASE, world=Perturbed(str(path))).resolve() for path in (manipulation, there))
+    assert here.id == moved.id != replace(BASE, world=Perturbed(str(there), epsilon=0.1)).resolve().id
+    assert experiment_from(experiment_to(here)) == here
+
+
+def test_noise_is_fixed_uniform_and_as_large_as_said() -> None:
+    data, plain, rows = Noise(Micro(), 0.15).load(), Micro().load(), torch.arange(300)
+    change = data.examples(rows) - plain.examples(rows)
+    assert change.abs().max() <= 0.15 + 1e-6
+    inside = change[(plain.examples(rows) > 0.2) & (plain.examples(rows) < 0.8)]
+    assert abs(inside.mean().item()) < 0.01
+    assert inside.std().item() == pytest.approx(0.15 / 3**0.5, rel=0.05)
+    assert torch.equal(data.examples(rows[7:9]), data.examples(rows)[7:9])
+    assert not torch.equal(data.examples(rows), Noise(Micro(), 0.15, seed=1).load().examples(rows))
+
+
+def test_altered_worlds_train_alone_and_in_fleets(manipulation: Path, tmp_path: Path) -> None:
+    from unweave.training.many import train_many
+
+    for world in (Noise(Micro()), Perturbed(str(manipulation))):
+        one = replace(BASE, world=world)
+        (together,) = train_many([one], tmp_path / world.name)
+        assert (together / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("world", "words"),
+    [
+        (Perturbed(), "none is named"),
+        (Perturbed("nowhere"), "there is none in nowhere"),
+        (Noise(SynthLin()), "synth_lin has none"),
+    ],
+)
+def test_bad_worlds_are_refused(world: Perturbed | Noise, words: str) -> None:
+    with pytest.raises((ValueError, FileNotFoundError), match=words):
+        world.load()
+
+
+def test_another_runs_weights_are_refused(runs: list[Path], manipulation: Path) -> None:
+    with pytest.raises(ValueError, match="no manipulation"):
+        Perturbed(str(runs[0])).resolve()
+    with pytest.raises(ValueError, match="its weights differ"):
+        Perturbed(str(manipulation), checksum="0" * 64).resolve()
+    assert WORLDS["perturbed"] is Perturbed
+
+
+def test_runs_that_do_not_fit_are_refused(runs: list[Path], tmp_path: Path) -> None:
+    other = train(replace(BASE, latents=4), tmp_path / "other")
+    method = Perturbation((given_run(str(runs[0])),), (given_run(str(other)),))
+    with pytest.raises(ValueError, match="other layers"):
+        Alone(replace(BASE, objective=method), Micro().load())
+    with pytest.raises(ValueError, match=r"at least 1|1 to 64"):
+        experiment_from({"world": "micro", "objective": {"name": "perturbation"}}).resolve()
