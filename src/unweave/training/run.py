@@ -8,7 +8,7 @@ import torch
 from unweave import rng
 from unweave.data.world import Data
 from unweave.files import require_folder
-from unweave.models import Model
+from unweave.models import Architecture, Model
 from unweave.models.method import NoDecoder
 from unweave.models.posteriors import Code
 from unweave.runs.folder import DamagedFile, RunFolder
@@ -83,10 +83,10 @@ class Run:
 
     def load_weights(self, name: str) -> Model:
         """The model with the weights of one file of this folder: a snapshot, for example."""
-        tensors, metadata = read_tensors(self.files.read(name), self.path / name)
-        form = _form(metadata, self.path / name)
-        architecture = self.experiment.architecture(form.shape, form.labels)
-        model = model_with(self.experiment.objective, architecture, tensors, self.path / name)
+        place, experiment = self.path / name, self.experiment
+        tensors, metadata = read_tensors(self.files.read(name), place)
+        architecture = _architecture(experiment, _form(metadata, place), place)
+        model = model_with(experiment.objective, architecture, tensors, place)
         return model.to(self.device, memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 
     def rows(self, n: int, seed: int = 0) -> Int[Tensor, " sample"]:
@@ -152,6 +152,16 @@ class Run:
         if state.word != "done":
             advice = "wait for its end" if state.word == "training" else f"finish it with: unweave resume {self.path}"
             raise ValueError(f"{self.path} is {state.column}; {advice}")
+
+
+def _architecture(experiment: Experiment, form: Form, place: Path) -> Architecture:
+    try:
+        return experiment.architecture(form.shape, form.labels)
+    except ValueError as error:
+        words = "×".join(map(str, form.shape))
+        raise ValueError(
+            f"{place} says that examples are {words}, which the run's settings do not fit: {error}"
+        ) from error
 
 
 def _form(metadata: dict[str, str], place: Path) -> Form:
