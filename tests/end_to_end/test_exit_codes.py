@@ -296,8 +296,9 @@ def _special(folder: Path, kind: str, suffix: str) -> str:
         f"train micro --steps 1000000 --folder run {' '.join(TINY)}",
         f"train micro --steps 1000000 --seeds 0:2 --folder run {' '.join(TINY)}",
         "train micro --steps 1000000 --seeds 0:2 --folder run --network.hidden 8 --batch-size 8 --quiet",
+        "reproduce k-1 --train-only --store run",
     ],
-    ids=["one", "fleet", "processes"],
+    ids=["one", "fleet", "processes", "train-only"],
 )
 def test_ctrl_c_ends_with_130(words: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "unweave", *words.split()]
@@ -331,6 +332,8 @@ def test_a_file_system_that_may_only_be_read_is_read(read_only: Path, capsys: py
     good = str(read_only / "good")
     for words in (
         ["show", good],
+        ["resume", good, "--quiet"],
+        ["train", "micro", "--folder", good, "--steps", "20", *TINY],
         ["diagnose", good, "--page", str(read_only.parent / "p")],
     ):
         assert main(words) == 0, capsys.readouterr().err

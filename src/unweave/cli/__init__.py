@@ -30,7 +30,7 @@ COMMANDS = {
 """Every command, the module of the same name in this folder, and what it is for."""
 
 
-STATUS = {"Interrupted": 130, "NotFinite": 1, "DamagedFile": 1, "ModelMissing": 1}
+STATUS = {"Interrupted": 130, "NotFinite": 1, "DamagedFile": 1, "ModelMissing": 1, "AllFailed": 1}
 """What a command ends with when its work stopped, failed or met a damaged file; 2 says that it could not begin."""
 
 

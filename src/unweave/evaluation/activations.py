@@ -9,7 +9,7 @@ from torch import nn
 
 from unweave import rng
 from unweave.metrics.polarised.types import Type, variable_types
-from unweave.models import Autoencoder
+from unweave.models import Model
 from unweave.models.posteriors import Code, Deterministic
 from unweave.shapes import Float, Tensor
 from unweave.training.run import joined
@@ -42,7 +42,7 @@ class Activations:
 
 @torch.no_grad()
 def activations(
-    model: Autoencoder,
+    model: Model,
     images: Float[Tensor, "sample ..."],
     labels: Float[Tensor, "sample label"] | None = None,
     *,
@@ -65,7 +65,7 @@ def activations(
 
 
 def _one_batch(
-    model: Autoencoder, batch: Sequence[Tensor], seed: int, place: int
+    model: Model, batch: Sequence[Tensor], seed: int, place: int
 ) -> tuple[tuple[str, ...], list[Tensor], int, Code]:
     images, *labels = batch
     noise = rng.normal(seed, rng.Purpose.EVALUATE, place, len(images), model.architecture.latents)
@@ -81,7 +81,7 @@ def _one_batch(
     return tuple(named), [layer.flatten(1) for layer in named.values()], len(encoder), code
 
 
-def _decoder_layers(model: Autoencoder, codes: Float[Tensor, "sample latent"]) -> dict[str, Tensor]:
+def _decoder_layers(model: Model, codes: Float[Tensor, "sample latent"]) -> dict[str, Tensor]:
     """None for a model without a decoder."""
     if not hasattr(model, "decoder"):
         return {}

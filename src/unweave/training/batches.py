@@ -24,7 +24,7 @@ from torch import nn
 
 from unweave import rng
 from unweave.data.correlated import draw_places, row_thresholds
-from unweave.data.pairings import Pairing
+from unweave.data.pairings import Pairing, RandomPairs
 from unweave.data.world import Data
 from unweave.models.objectives import Batch, Context, Draw, Method
 from unweave.rng import Purpose
@@ -294,8 +294,12 @@ def _picked(
 def _paired(source: Source, pairing: Pairing, first: Tensor, seeds: Tensor, steps: Tensor) -> Draws:
     """Rows of firsts and partners, and what is known of how they differ."""
     if source.data.pairs is not None:
-        both = source.data.pairs[first].unbind(-1)
-        return {_rows_of("images"): torch.cat(both, dim=-1)}
+        known = source.data.pairs
+        one, other = known[first].unbind(-1)
+        if isinstance(pairing, RandomPairs):  # the control: partners of others
+            words = rng.words(seeds, Purpose.PAIR, steps, first.shape[-1], 1)[..., 0]
+            other = known[(words * len(known)) >> 32, 1]
+        return {_rows_of("images"): torch.cat([one, other], dim=-1)}
     space = source.data.space
     assert space is not None
     n_words = pairing.n_words(space)

@@ -14,9 +14,9 @@ from unweave.models import (
     OBJECTIVES,
     POSTERIORS,
     Architecture,
-    Autoencoder,
     Likelihood,
     Method,
+    Model,
     Network,
     Posterior,
 )
@@ -58,7 +58,7 @@ def export(run: Run, target: Path | str) -> Path:
     return folder.path
 
 
-def from_pretrained(source: Path | str) -> Autoencoder:
+def from_pretrained(source: Path | str) -> Model:
     """A model from an exported folder, or from the Hugging Face hub by its name ``owner/model``.
 
     >>> import unweave as uw

@@ -10,7 +10,7 @@ import torch
 from unweave import rng
 from unweave.data.world import Data
 from unweave.files import require_folder
-from unweave.models import Autoencoder
+from unweave.models import Architecture, Model
 from unweave.models.method import NoDecoder
 from unweave.models.posteriors import Code
 from unweave.runs.folder import DamagedFile, RunFolder
@@ -60,7 +60,7 @@ class Run:
             raise NoDecoder(self.experiment.objective.name)
 
     @cached_property
-    def model(self) -> Autoencoder:
+    def model(self) -> Model:
         """The trained model, ready to use."""
         self._require_done()
         if not self.files.has("model.safetensors"):
@@ -84,12 +84,12 @@ class Run:
         """Step to file name, for the weights kept during training."""
         return steps(self.files, "snapshots/")
 
-    def load_weights(self, name: str) -> Autoencoder:
+    def load_weights(self, name: str) -> Model:
         """The model with the weights of one file of this folder: a snapshot, for example."""
-        tensors, metadata = read_tensors(self.files.read(name), self.path / name)
-        form = _form(metadata, self.path / name)
-        architecture = self.experiment.architecture(form.shape, form.labels)
-        model = model_with(self.experiment.objective, architecture, tensors, self.path / name)
+        place, experiment = self.path / name, self.experiment
+        tensors, metadata = read_tensors(self.files.read(name), place)
+        architecture = _architecture(experiment, _form(metadata, place), place)
+        model = model_with(experiment.objective, architecture, tensors, place)
         return model.to(self.device, memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 
     def rows(self, n: int, seed: int = 0) -> Int[Tensor, " sample"]:
@@ -173,9 +173,7 @@ class Run:
             codes[row, :, latent] = start.in_deviations(0, latent, torch.linspace(-width, width, n))
         return self.decode(codes.flatten(0, 1)).unflatten(0, (len(chosen), n))
 
-    def start(
-        self, image: Float[Tensor, "..."] | None = None, labels: Float[Tensor, " label"] | None = None
-    ) -> Code:
+    def start(self, image: Float[Tensor, "..."] | None = None, labels: Float[Tensor, " label"] | None = None) -> Code:
         """The code of one image, or of the first example."""
         if image is None:
             return self.encode(self.images(1), self.labels(1))
@@ -221,6 +219,16 @@ class Run:
         if state.word != "done":
             advice = "wait for its end" if state.word == "training" else f"finish it with: unweave resume {self.path}"
             raise ValueError(f"{self.path} is {state.column}; {advice}")
+
+
+def _architecture(experiment: Experiment, form: Form, place: Path) -> Architecture:
+    try:
+        return experiment.architecture(form.shape, form.labels)
+    except ValueError as error:
+        words = "×".join(map(str, form.shape))
+        raise ValueError(
+            f"{place} says that examples are {words}, which the run's settings do not fit: {error}"
+        ) from error
 
 
 def joined(codes: Sequence[Code]) -> Code:
