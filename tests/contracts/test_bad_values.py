@@ -106,7 +106,7 @@ def test_what_is_accepted_trains_a_step(place: str, name: str, tmp_path: Path) -
     data = uw.world("micro")
     for field in dataclasses.fields(cls):
         for number, value in enumerate(NASTY):
-            plain = SMALL | {place: {"name": name} | smaller | {field.name: value}}
+            plain = SMALL | {"latents": 3, place: {"name": name} | smaller | {field.name: value}}
             if field.name in ("width", "depth") or refused(plain):
                 continue
             try:
