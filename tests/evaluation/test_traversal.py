@@ -54,6 +54,16 @@ def test_eigenfaces(run: Run) -> None:
     torch.testing.assert_close(found.images[1, 2], run.decode(shifted[None])[0])
 
 
+def test_a_run_is_described_where_no_description_is_given(run: Run) -> None:
+    whole, few = describe(run), describe(run, n=50)
+    assert (eigenfaces(run).kl.tolist(), eigenfaces(run, few).kl.tolist()) == (
+        whole.kl[by_deviation(whole)].tolist(),
+        few.kl[by_deviation(few)].tolist(),
+    )
+    assert strips(run, n=2).kl.tolist() == whole.kl[by_deviation(whole)].tolist()
+    assert strips(run, few, n=2).kl.tolist() == few.kl[by_deviation(few)].tolist()
+
+
 def test_refusals(run: Run) -> None:
     with pytest.raises(ValueError, match="numbered 0…2, given 3"):
         plane(run, 0, 3)

@@ -76,6 +76,10 @@ class Images(World):
         if self.digest and self.colour != "auto":
             return self
         digest = self.digest or content_digest(self._sources(), self._root())
+        if not self.digest and self._count() < 2:
+            raise ValueError(
+                f"{self.path} holds a single image, and a model learns how images differ: give a folder or file of many"
+            )
         colour: Colour = self.colour if self.colour != "auto" else self._own_colour()
         return replace(self, digest=digest, colour=colour)
 
@@ -139,6 +143,10 @@ class Images(World):
             raise FileNotFoundError(f"the labels {self.labels} are not in {folder}")
         there = self.labels != "none" and place != root and place.exists()
         return require_file(place, "a file of labels") if there else None
+
+    def _count(self) -> int:
+        root = self._root()
+        return len(image_files(root)) if root.is_dir() else len(checked(read_array(root, self.key), root))
 
     def _pairs_file(self) -> Path | None:
         """The file of pairs beside the images, where there is one."""

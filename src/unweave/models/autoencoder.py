@@ -34,14 +34,15 @@ class Architecture:
 class Encoder(nn.Module):
     """A network's trunk with one linear head for every parameter of the posterior."""
 
-    def __init__(self, architecture: Architecture) -> None:
+    def __init__(self, architecture: Architecture, joined: int = 0) -> None:
         super().__init__()
-        self.trunk, n_features = architecture.network.trunk(architecture.shape)
+        more = (joined,) if joined else ()
+        self.trunk, n_features = architecture.network.trunk(architecture.shape, *more)
         sizes = architecture.posterior.heads(architecture.latents)
         self.heads = nn.ModuleDict({name: Dense(n_features, size) for name, size in sizes.items()})
 
-    def forward(self, x: Float[Tensor, "batch ..."]) -> Heads:
-        features = self.trunk(x)
+    def forward(self, x: Float[Tensor, "batch ..."], *joined: Float[Tensor, "batch column"]) -> Heads:
+        features = self.trunk(x, *joined)
         return {name: head(features) for name, head in self.heads.items()}
 
 

@@ -122,10 +122,30 @@ def check_supervision(experiment: Experiment, data: Data) -> None:
             f"{method.name} must know which factors the two of a pair share, and {world} does not say;"
             " take a world with factors (`unweave worlds` shows which)"
         )
-    if {"labels", "labelled_labels"} & {*method.batch} and data.space is None and data.labels is None:
+    if {"labels", "labelled_labels"} & {*method.batch}:
+        _check_labels(method.name, world, data)
+
+
+def _check_labels(method: str, world: str, data: Data) -> None:
+    if not data.label_sizes:
         raise ValueError(
-            f"{method.name} learns from labels, and {world} has none: take a world with factors (`unweave worlds` shows"
+            f"{method} learns from labels, and {world} has none: take a world with factors (`unweave worlds` shows"
             " which), or own data with labels"
+        )
+    if data.segments is None and data.space is not None:
+        return
+    labels = data.given(torch.arange(len(data), device=data.store.device)).to(torch.float64)
+    missing = (~torch.isfinite(labels)).nonzero()
+    if len(missing):
+        row, column = missing[0].tolist()
+        raise ValueError(
+            f"{method} needs every label of every row, and {len(missing)} of {world} are missing, the first in row"
+            f" {row + 1}, {data.given_names[column]}; fill them in, or leave those rows out"
+        )
+    if bool((labels == labels[:1]).all()):
+        raise ValueError(
+            f"{method} learns from how examples with different labels differ, and in {world} all have the same"
+            f" ({', '.join(data.given_names)}); give two segments or classes at least"
         )
 
 
@@ -163,7 +183,7 @@ def draw(source: Source, steps: Int[Tensor, " step"]) -> Draws:
         drawn[_rows_of("labelled_images")] = _picked(source.labelled, places)
     for part in ("labels", "labelled_labels"):
         if part in source.parts:
-            known = source.data.factors(drawn[_rows_of("images" if part == "labels" else "labelled_images")])
+            known = source.data.given(drawn[_rows_of("images" if part == "labels" else "labelled_images")])
             drawn[part] = known.to(torch.float32)
     for number, (part, own) in enumerate(source.own_draws.items()):
         drawn[part] = DRAWN[own.kind](seeds, Purpose.METHOD + number, steps, size, own.columns)
