@@ -116,6 +116,7 @@ FAILING = {
     "diagnose": [("diagnose nowhere", 2), ("diagnose holed.npz", 2), ("diagnose bad", 2), ("diagnose torn", 1)],
     "compare": [("compare good nowhere", 2), ("compare good bad --quiet", 2), ("compare good torn --quiet", 1)],
     "traverse": [("traverse nowhere", 2), ("traverse bad", 2), ("traverse torn", 1)],
+    "sample": [("sample nowhere", 2), ("sample bad", 2), ("sample torn", 1), ("sample good --label x=1", 2)],
     "explore": [("explore nowhere", 2), ("explore text", 2)],
     "intrinsic": [("intrinsic nowhere", 2), ("intrinsic holed.npz", 2), ("intrinsic bad", 2), ("intrinsic torn", 1)],
     "bench": [("bench nowhere", 2), ("bench train nowhere", 2), ("bench train --ways nowhere", 2)],
@@ -201,6 +202,7 @@ ENTRIES = {
     "evaluate": "evaluate {}",
     "report": "report {}",
     "traverse": "traverse {}",
+    "sample": "sample {}",
     "export": "export {} out",
     "compare": "compare {}",
     "study run": "study run {}",
@@ -247,7 +249,8 @@ def test_pipes_in_a_run_are_refused(name: str, here: Path) -> None:
     (here / "good" / name).unlink()
     os.mkfifo(here / "good" / name)
     with _Alarm(30):
-        for command in ("show", "report", "evaluate", "diagnose", "traverse", "resume", "intrinsic", "compare"):
+        commands = ("show", "report", "evaluate", "diagnose", "traverse", "sample", "resume", "intrinsic", "compare")
+        for command in commands:
             if name != "history.parquet" or command == "report":
                 assert _status([command, "good"]) != 0, command
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "diagnose": "which latents a model uses, whether it has collapsed, and what to do",
     "compare": "did runs, seeds or snapshots learn the same thing, layer by layer",
     "traverse": "pictures of what moves when a latent moves",
+    "sample": "new examples from a model's prior, with chosen labels where it knows some",
     "explore": "see and steer latent spaces in the browser",
     "intrinsic": "in how many dimensions data or codes lie",
     "bench": "how fast this machine trains: plain loop, CUDA graph and fleet",

@@ -9,6 +9,7 @@ import torch
 from unweave.data.world import Data
 from unweave.runs.folder import RunFolder
 from unweave.training.alone import Alone
+from unweave.training.batches import check_supervision
 from unweave.training.checkpoint import Checkpoints
 from unweave.training.engine import Engine
 from unweave.training.experiment import Experiment, read_experiment
@@ -33,6 +34,8 @@ def train(
         return run.path
     if experiment.plan.precision == "bf16":
         return _train_as_fleet(run, experiment, data, how)
+    if data is not None:
+        check_supervision(experiment, data)
     with run.locked():
         claim(run, experiment)
         if not run.has("model.safetensors"):

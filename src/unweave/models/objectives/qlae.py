@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from unweave.config import number
-from unweave.models.autoencoder import Architecture, Encoder
+from unweave.models.autoencoder import Architecture, Encoder, Model
 from unweave.models.method import MODEL, Batch, Context, Method, Phase, Terms
 from unweave.models.optimisers import AdamW
 from unweave.models.posteriors import Code, Deterministic, Posterior
@@ -79,7 +79,7 @@ class Quantiser(nn.Module):
         return torch.where(chosen, self.values, 0.0).sum(-1)
 
 
-class QuantisedAutoencoder(nn.Module):
+class QuantisedAutoencoder(Model):
     """An autoencoder whose decoder sees quantised codes only; gradients pass as if the quantiser were not there."""
 
     def __init__(self, architecture: Architecture, n_values: int) -> None:
@@ -97,13 +97,9 @@ class QuantisedAutoencoder(nn.Module):
         outputs = self.decoder(straight_through(continuous, quantised))
         return continuous, quantised, self.architecture.likelihood.loss(x, outputs, self.log_noise)
 
-    def code(self, x: Float[Tensor, "batch ..."], noise: Codes | None = None) -> Code:
+    def code(self, x: Float[Tensor, "batch ..."], noise: Codes) -> Code:
         """The quantised code as the mean; nothing about it is random."""
         return certain(self.quantiser(self.encoder(x)["mean"]))
-
-    def encode(self, x: Float[Tensor, "batch ..."]) -> Code:
-        """The same as :meth:`code`."""
-        return self.code(x)
 
     def decode(self, code: Codes) -> Float[Tensor, "batch ..."]:
         """The expected example for a code, quantised or not: images in [0, 1]."""
