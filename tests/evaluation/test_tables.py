@@ -104,6 +104,15 @@ def test_a_panic_of_polars_is_one_sentence(kind: str, tmp_path: Path, monkeypatc
         read_tables([tmp_path / f"t.{kind}"])
 
 
+@pytest.mark.parametrize(("column", "kind"), [(["a", "b", "c"], "O"), (["1", "2", "4"], "i"), (["1.5", "2", "4"], "f")])
+def test_texts_of_arrays_become_numbers_or_words(column: list[str], kind: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "t.npz", codes=np.eye(3), factors=np.array([column, ["1", "2", "3"]]).T)
+    (table,) = read_tables([tmp_path / "t.npz"])
+    assert table.factors is not None
+    assert table.factors.dtype.kind == kind
+    assert table.factors[2].tolist() == [{"O": "c", "i": 4, "f": 4.0}[kind], 3]
+
+
 def test_objects_and_missing_arrays_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "o.npz", codes=CODES, factors=np.array([{"a": 1}] * 6, dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match=r"array factors of .* holds Python objects"):

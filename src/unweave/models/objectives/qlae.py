@@ -32,9 +32,9 @@ class QLAE(Method):
     values: int = number(10, least=2, most=10_000, help="values that a latent can take")
     quantisation: Scalar = number(0.01, least=0, help="how strongly values follow the codes")
     commitment: Scalar = number(0.01, least=0, help="how strongly codes keep to their values")
-    learning_rate: Scalar = number(1e-3, above=0, help="size of a step")
-    weight_decay: float = number(0.1, least=0, help="of the weights; the authors take 0.001 for MPI3D")
-    clip: float = number(1.0, above=0, help="largest size of each entry of a weight's gradient")
+    learning_rate: Scalar = number(1e-3, above=0, most=1e6, help="size of a step")
+    weight_decay: float = number(0.1, least=0, most=1e6, help="of the weights; the authors take 0.001 for MPI3D")
+    clip: float = number(1.0, above=0, most=1e30, help="largest size of each entry of a weight's gradient")
 
     @property
     def batch(self) -> tuple[str, ...]:
