@@ -27,6 +27,7 @@ from unweave.models.networks import Maxout as Maxout
 from unweave.models.objectives import AE as AE
 from unweave.models.objectives import DIPVAEI as DIPVAEI
 from unweave.models.objectives import DIPVAEII as DIPVAEII
+from unweave.models.objectives import IVAE as IVAE
 from unweave.models.objectives import PCL as PCL
 from unweave.models.objectives import QLAE as QLAE
 from unweave.models.objectives import VAE as VAE
@@ -36,6 +37,7 @@ from unweave.models.objectives import BetaTCVAE as BetaTCVAE
 from unweave.models.objectives import BetaVAE as BetaVAE
 from unweave.models.objectives import BetaVAEFull as BetaVAEFull
 from unweave.models.objectives import FactorVAE as FactorVAE
+from unweave.models.objectives import SemiVAE as SemiVAE
 from unweave.models.optimisers import SGD as SGD
 from unweave.models.optimisers import AdaGrad as AdaGrad
 from unweave.models.optimisers import Adam as Adam

@@ -1,11 +1,14 @@
 """A model that reads labels, through every command: its types against its own prior, no image without its labels."""
 
+import io
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from fastapi.testclient import TestClient
+from PIL import Image
 
 import unweave as uw
 from unweave.cli import main
@@ -16,6 +19,7 @@ from unweave.models.objectives import IVAE, VAE
 from unweave.recipes.diagnose import diagnose_run
 from unweave.studies.measures import MEASURES
 from unweave.training.run import Run
+from unweave.web.app import create_app
 
 TINY = ["--network", "mlp", "--network.encoder-widths", "24", "--network.decoder-widths", "24", "--steps", "40"]
 SMALL = {"network": uw.MLP((8,), (8,)), "latents": 2, "steps": 5, "quiet": True}
@@ -171,3 +175,16 @@ def test_one_segment_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[st
     words = ["train", "ivae_toy", "--world.segments", "1", "--objective", "ivae", "--likelihood", "gaussian"]
     assert main([*words, "--folder", str(tmp_path / "run"), *TINY]) == 2
     assert "in ivae_toy all have the same (segment); give two segments or classes at least" in capsys.readouterr().err
+
+
+def test_the_explorer_knows_the_labels_of_the_data_and_asks_for_those_of_others(folder: Path) -> None:
+    with TestClient(create_app(folder), base_url="http://127.0.0.1") as client:
+        client.app.state.catalogue.refresh()  # type: ignore[attr-defined]
+        for page in ("latents", "diagnosis", "examples?n=3", "codes.npz?n=5"):
+            assert client.get(f"/api/runs/learned/{page}").status_code == 200, page
+        assert client.get("/api/compare?left=zero&right=learned").status_code == 200
+        picture = io.BytesIO()
+        Image.new("L", (32, 32)).save(picture, format="PNG")
+        answer = client.post("/api/runs/learned/encode", content=picture.getvalue())
+    assert answer.status_code in (400, 422)
+    assert "together with their labels (x, y, size), and got none" in answer.json()["detail"]

@@ -57,7 +57,7 @@ def weights(path):
     return (path / "model.safetensors").read_bytes(), Run(path).history.values()
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", [name for name in OBJECTIVES if name != "perturbation"])  # it needs runs; see there
 def test_twenty_steps_are_ten_and_ten(name, data, tmp_path):
     experiment = replace(TINY, objective=small(name), warmup=7)
     whole = train(experiment, tmp_path / "whole", data=data)

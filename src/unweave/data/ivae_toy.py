@@ -45,6 +45,8 @@ class IVAEToy(World):
             on_disk=True,
             how_to_get="Nothing to get: generated on load.",
             note=f"{self.sources} sources in {self.segments} segments with other spreads, mixed; labels: the segment",
+            labels=self._names(),
+            segments=f"{self.segments}, each with spreads of its own",
         )
 
     def load(self, progress: Progress | None = None) -> Data:
@@ -61,9 +63,12 @@ class IVAEToy(World):
             shape=(self.observed,),
             packing="floats",
             labels=sources,
-            label_names=tuple(f"s{place + 1}" for place in range(self.sources)),
+            label_names=self._names(),
             segments=segments,
         )
+
+    def _names(self) -> tuple[str, ...]:
+        return tuple(f"s{place + 1}" for place in range(self.sources))
 
     def mixed(self, sources: Float[Tensor, "sample source"]) -> Float[Tensor, "sample feature"]:
         """What is observed of sources."""

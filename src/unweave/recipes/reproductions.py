@@ -36,6 +36,10 @@ class Listed(NamedTuple):
 
 
 REPRODUCTIONS: dict[str, Listed] = {
+    "b-fig-5.1": Listed("bonheme2023.fig_5_1", "Passive latents of an iVAE with prior mean 0", "Figure 5.1"),
+    "b-fig-5.2": Listed("bonheme2023.fig_5_2", "Active latents of an iVAE with prior mean 0", "Figure 5.2"),
+    "b-fig-5.3": Listed("bonheme2023.fig_5_3", "Passive latents of an iVAE with a learned prior mean", "Figure 5.3"),
+    "b-fig-5.4": Listed("bonheme2023.fig_5_4", "Active latents of an iVAE with a learned prior mean", "Figure 5.4"),
     "b-fig-6.2": Listed("bonheme2023.fig_6_2", "Mean codes of passive, mixed and active latents", "Figure 6.2"),
     "b-fig-6.3": Listed("bonheme2023.fig_6_3", "Sampled codes of passive, mixed and active latents", "Figure 6.3"),
     "b-fig-6.4": Listed("bonheme2023.fig_6_4", "Accuracy by type of latent", "Figure 6.4"),

@@ -14,10 +14,13 @@ from unweave.config import number
 from unweave.models.autoencoder import Architecture
 from unweave.models.conditional import ConditionalAutoencoder
 from unweave.models.labels import Encoding
-from unweave.models.method import MODEL, Batch, Context, Phase, Terms
+from unweave.models.method import MODEL, Batch, Context, Draw, Phase, Terms
 from unweave.models.objectives.objective import Objective, total_kl
 from unweave.models.posteriors import Code
 from unweave.shapes import Float, Tensor
+
+OTHERS = "others"
+"""The part of a batch that says whose labels an example is told, in the control."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class IVAE(Objective):
     """KL(q(z|x,u) ‖ N(μ†(u), Σ†(u))), in closed form or, as the original has it, from the sample alone.
 
     ``prior_mean`` is 0 (the original's, and what the theory is about) or learned. ``encoding`` is how labels enter the
-    networks: a column for each value, or one number for each label.
+    networks: a column for each value, or one number for each label. ``labels="random"`` is the control: every example
+    is told the labels of another one.
     """
 
     name: ClassVar[str] = "ivae"
@@ -36,9 +40,14 @@ class IVAE(Objective):
         (50, 50, 50), least=1, most=100_000, entries=(0, 100), help="units of each layer between labels and prior"
     )
 
+    labels: Literal["own", "random"] = "own"
+
     @property
     def batch(self) -> tuple[str, ...]:
         return ("images", "noise", "labels")
+
+    def draws(self, architecture: Architecture) -> dict[str, Draw]:
+        return {} if self.labels == "own" else {OTHERS: Draw("permutation", 1)}
 
     def networks(self, architecture: Architecture) -> dict[str, nn.Module]:
         return {MODEL: self.model(architecture)}
@@ -53,7 +62,8 @@ class IVAE(Objective):
         return (Phase((MODEL,), self.loss),)
 
     def loss(self, batch: Batch, context: Context) -> tuple[Terms, Code]:
-        code, reconstructions = context.networks[MODEL](batch["images"], batch["noise"], batch["labels"])
+        labels = batch["labels"] if self.labels == "own" else batch["labels"][batch[OTHERS][:, 0]]
+        code, reconstructions = context.networks[MODEL](batch["images"], batch["noise"], labels)
         return self.totals(code, reconstructions, context), code
 
     def terms(self, code: Code, context: Context) -> Terms:

@@ -17,7 +17,8 @@ from torch.nn import functional
 from unweave.config import number
 from unweave.models.autoencoder import Architecture
 from unweave.models.labels import scaled_labels
-from unweave.models.method import MODEL, Batch, Context, Phase, Terms
+from unweave.models.method import MODEL, Batch, Context, Draw, Phase, Terms
+from unweave.models.objectives.ivae import OTHERS
 from unweave.models.objectives.objective import Objective, total_kl
 from unweave.models.posteriors import Code
 from unweave.shapes import Float, Scalar, Tensor
@@ -32,7 +33,10 @@ Protocol = Literal["paper", "study"]
 
 @dataclass(frozen=True)
 class SemiVAE(Objective):
-    """β KL + γ R(mean codes, labels) on a second batch of ``labelled`` examples, which the seed chooses."""
+    """β KL + γ R(mean codes, labels) on a second batch of ``labelled`` examples, which the seed chooses.
+
+    ``labels="random"`` is the control: every labelled example is told the labels of another one.
+    """
 
     name: ClassVar[str] = "semi_vae"
     regulariser: Regulariser = "xent"
@@ -46,10 +50,14 @@ class SemiVAE(Objective):
     learned_sigma: bool = False
     ordered: bool = False
     protocol: Protocol = "paper"
+    labels: Literal["own", "random"] = "own"
 
     @property
     def batch(self) -> tuple[str, ...]:
         return ("images", "noise", "labelled_images", "labelled_labels")
+
+    def draws(self, architecture: Architecture) -> dict[str, Draw]:
+        return {} if self.labels == "own" else {OTHERS: Draw("permutation", 1)}
 
     def networks(self, architecture: Architecture) -> dict[str, nn.Module]:
         supervision = Supervision(self, architecture)
@@ -71,7 +79,8 @@ class SemiVAE(Objective):
         terms, code = super().loss(batch, context)
         model = context.networks[MODEL]
         regulariser = context.networks[SUPERVISION] if self.learns_more else Supervision(self, model.architecture)
-        supervision = regulariser(model.encode(batch["labelled_images"]).mean, batch["labelled_labels"])
+        labels = batch["labelled_labels"] if self.labels == "own" else batch["labelled_labels"][batch[OTHERS][:, 0]]
+        supervision = regulariser(model.encode(batch["labelled_images"]).mean, labels)
         # loss = reconstruction + β KL + γ(t) R
         loss = terms["loss"] + self.weight(context.step).to(supervision.dtype) * supervision
         return terms | {"loss": loss, "supervision": supervision}, code
