@@ -239,3 +239,10 @@ def test_damaged_weights_are_not_done(tmp_path: Path, monkeypatch: pytest.Monkey
     (store.home / "weights.json").write_text("[]")
     monkeypatch.setattr("unweave.studies.store.READ_AT_MOST", 15)
     assert (store.table().height, store.unchecked(ids), store.table().height, store.unchecked(ids)) == (3, 1, 3, 0)
+
+
+def test_the_whole_table_keeps_columns_that_nothing_fills_and_a_part_does_not(tmp_path: Path) -> None:
+    ids = [fake_run(tmp_path, n) for n in range(2)]
+    store = Store(tmp_path)
+    assert "failure" in store.table().columns
+    assert "failure" not in store.table(ids).columns
