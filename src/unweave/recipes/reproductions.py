@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 FOLDERS = {
     "bonheme2023": "bonheme2023polarised",
     "locatello2019": "locatello2019challenging",
+    "own": "unweave",
     "zietlow2022": "zietlow2022analysis",
 }
 """One folder a paper, and its key in the bibliography."""
@@ -99,6 +100,9 @@ REPRODUCTIONS: dict[str, Listed] = {
         "locatello2019.theorem_1",
         "Without further assumptions nothing tells disentangled factors from entangled ones",
         "Theorem 1",
+    ),
+    "u-supervision": Listed(
+        "own.supervision", "Pairs and labels help where they mean something", "the gain of supervision"
     ),
     "z-table-3.2": Listed("zietlow2022.table_3_2", "Training is polarised almost from its beginning", "Table 3.2"),
     "z-table-3.3": Listed("zietlow2022.table_3_3", "Diagonal posteriors make decoders orthogonal", "Table 3.3"),
