@@ -89,8 +89,8 @@ def judge(results: Results, size: str) -> Outcome:
 NOTES = (
     "The micro-world has three factors of known size, two of which are interchangeable by a rotation that a β-VAE has"
     " little reason to prefer against another: an answer that unsupervised methods can only find by luck.",
-    "The baseline is the better of two β by its mean, chosen after looking, which favours it. All methods see 64 images a"
-    " step: 32 pairs where they learn from pairs.",
+    "The baseline is the better of two β by its mean, chosen after looking, which favours it. All methods see 64"
+    " images a step: 32 pairs where they learn from pairs.",
     "iVAE is told the factors themselves, and encodes with them: it is to be read as what labels allow, not as a fair"
     " race.",
 )
