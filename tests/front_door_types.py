@@ -13,7 +13,7 @@ from unweave.evaluation.finding import Finding
 from unweave.evaluation.scores import Scores
 from unweave.evaluation.similarity import Similarity
 from unweave.metrics.dimension.intrinsic import Intrinsic
-from unweave.models import Autoencoder, Likelihood, Network, Objective, Optimiser
+from unweave.models import Likelihood, Method, Model, Network, Objective, Optimiser
 from unweave.models.posteriors import Code
 from unweave.recipes.diagnose import Diagnosed
 from unweave.recipes.dimension import Dimension
@@ -32,7 +32,7 @@ def worlds_and_runs() -> None:
     assert_type(run.experiment, uw.Experiment)
     assert_type(run.encode(run.images(8)), Code)
     assert_type(uw.export(run, "model"), Path)
-    assert_type(uw.from_pretrained("model"), Autoencoder)
+    assert_type(uw.from_pretrained("model"), Model)
     uw.train("micro", latentss=3)  # type: ignore[call-arg]
     uw.train("micro", latents="3")  # type: ignore[arg-type]
     uw.trian  # type: ignore[attr-defined]  # noqa: B018
@@ -67,7 +67,8 @@ def studies() -> None:
 OBJECTIVES: list[type[Objective]] = [
     uw.AE, uw.VAE, uw.AnnealedVAE, uw.BetaTCVAE, uw.BetaVAE, uw.BetaVAEFull, uw.DIPVAEI, uw.DIPVAEII, uw.FactorVAE,
 ]  # fmt: skip
-NETWORKS: list[type[Network]] = [uw.Conv, uw.ConvStudy, uw.Linear, uw.MLP]
+METHODS: list[type[Method]] = [uw.IVAE, uw.SemiVAE, uw.PCL, uw.QLAE, uw.WSGAN]
+NETWORKS: list[type[Network]] = [uw.Conv, uw.ConvStudy, uw.Linear, uw.MLP, uw.Maxout]
 LIKELIHOODS: list[type[Likelihood]] = [uw.Bernoulli, uw.Gaussian, uw.LearnedGaussian, uw.SquaredError]
-OPTIMISERS: list[type[Optimiser]] = [uw.AdaGrad, uw.Adam]
+OPTIMISERS: list[type[Optimiser]] = [uw.AdaGrad, uw.Adam, uw.AdamW, uw.SGD]
 assert_type(uw.BetaVAE(6), uw.BetaVAE)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from unweave import files
+from unweave.files import read_json
 
 
 def test_interrupted_writing_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -35,3 +36,13 @@ def test_digest_is_the_checksum_of_the_bytes(tmp_path: Path) -> None:
         == hashlib.md5(content, usedforsecurity=False).hexdigest()
     )
     assert seen[-1] == ("checking file", len(content), len(content))
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [("null", "null"), ("[1]", "a list"), ('"x"', "a text"), ("true", "true or false"), ("1", "a number")],
+)
+def test_json_that_is_no_object_is_named_in_words(content: str, word: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(ValueError, match=f"holds {word}, not a JSON object; give a config"):
+        read_json(tmp_path / "a.json", "a config")

@@ -11,11 +11,11 @@ from unweave.data.images import Images
 from unweave.pages.study import write_study_page
 from unweave.runs.fleets import members_of
 from unweave.runs.folder import RunFolder
+from unweave.sealed import sealed
 from unweave.studies.executors.on_slurm import _options
 from unweave.studies.leases import Holders
 from unweave.studies.pack import pack_from
 from unweave.studies.record import Record, names, read_progress, read_record, write_record
-from unweave.studies.sealed import sealed
 from unweave.studies.store import Store
 from unweave.studies.sweep import sweep
 from unweave.training.checkpoint import history_so_far, to_bytes

@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import unweave as uw
@@ -26,10 +27,13 @@ CODE = """
 from pathlib import Path
 Path({mark!r}).write_text("it ran")
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
+import torch
 import unweave as uw
 from unweave.data.micro import Micro
+from unweave.metrics.row import Metric
 from unweave.models.objectives import Objective
 from unweave.models.networks import MLP
 from unweave.studies.study import Study
@@ -47,6 +51,21 @@ class Shrink(Objective):
 @dataclass(frozen=True)
 class Mine(MLP):
     name: ClassVar[str] = "mine"
+
+
+@dataclass(frozen=True)
+class Spread:
+    score: float
+
+
+def spread(codes, *, power: int = 2):
+    return Spread(float(abs(torch.as_tensor(codes) - torch.as_tensor(codes).mean(0)).pow(power).mean()))
+
+
+ROW = Metric(
+    spread, name="spread", title="Spread", tells="How far do codes lie apart?", kind="unsupervised", needs="codes",
+    range=(0.0, math.inf), better="neither", invariant_to=("sample order",), at_chance="0", paper="", example="",
+)
 
 
 def study(size):
@@ -302,6 +321,54 @@ def test_installed_plug_ins_are_found_by_name_and_by_path(trap: Trap, monkeypatc
     run = uw.train("micro", trap.store / "plugged", objective="shrink", **SMALL)
     assert RunFolder(run.path).read_json("config.json")["objective"]["name"] == f"{trap.module}:Shrink"
     assert uw.load(trap.run).experiment.objective.name == "shrink"
+
+
+FEW = "--samples 100 --seeds 0 --interventions table --no-pictures --quiet --json"
+
+
+def test_a_metric_of_a_module_is_asked_for_by_its_name_or_after_trust(
+    trap: Trap, trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez("codes.npz", codes=np.array([[0.0], [2.0]]))
+    name = f"{trap.module}:ROW"
+    with pytest.raises(
+        Untrusted, match=f"uses the metric {name}, which is not part of unweave; if you trust that code"
+    ):
+        uw.measure(np.eye(3), metrics=[name])
+    assert not trap.mark.exists()
+    words = ["measure", "codes.npz", "--metrics", name, "--seeds", "0", "--quiet", "--json"]
+    assert main(words) == 0  # who types it trusts it
+    assert trap.mark.exists()
+    assert json.loads(capsys.readouterr().out)["scores"]["spread"]["value"] == 1.0
+    assert main([*words, "--set", f"{name}.power=4"]) == 0
+    assert main([*words, "--metrics", f"{trap.module}:Shrink"]) == 2
+    assert "Shrink is not a row of METRICS" in capsys.readouterr().err
+    assert uw.measure(np.eye(3), metrics=[name], seeds=0)["spread"].value > 0
+
+
+@pytest.mark.parametrize("allowed", [True, False], ids=["installed", "in the working folder"])
+def test_a_metric_of_a_plug_in_is_found_where_it_is_installed(
+    allowed: bool, trap: Trap, trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry = EntryPoint("spread", f"{trap.module}:ROW", "unweave.metrics")
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry] if group == entry.group else [])
+    monkeypatch.setattr(trusted, "_is_installed", lambda found: allowed)
+    sys.path.insert(0, str(trap.file.parent))
+    shutil.copytree(trained, "mine")
+    status = main(["evaluate", "mine", "--metrics", "mig,spread", *FEW.split()])
+    said = capsys.readouterr()
+    assert (status, trap.mark.exists()) == ((0, True) if allowed else (2, False)), said.err
+    if not allowed:
+        assert "unknown metric 'spread'" in said.err
+        return
+    kept = RunFolder("mine").read_json("scores.json")["mean"]["scores"]
+    assert {"mig", "spread"} <= set(kept)
+    shutil.move("mine", trap.store / "mine")
+    sys.modules.pop(trap.module)
+    trap.mark.unlink()
+    row = Store(trap.store).table(["mine"]).row(0, named=True)  # what was scored is shown without the code
+    assert row["scores.mean.spread"] == kept["spread"]["value"]
+    assert not trap.mark.exists()
 
 
 def test_what_lies_in_the_working_folder_is_not_installed(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -203,7 +203,7 @@ def _component(kind: type, plain: Any, tables: Tables, place: str) -> Any:
         plain = {"name": plain}
     if not isinstance(plain, Mapping) or not isinstance(plain.get("name"), str):
         raise ValueError(f'{place} must be a name or {{"name": …}}, not {shown(plain)}')
-    cls = find(place.rpartition(".")[2], plain["name"], tables[kind])
+    cls = find(place.rpartition(".")[2] if place.count(".") < 2 else place, plain["name"], tables[kind])
     if not (isinstance(cls, type) and issubclass(cls, kind)):
         raise ValueError(f"{place}: {plain['name']} is not a {kind.__name__}")
     return _fill(cls, {key: value for key, value in plain.items() if key != "name"}, tables, place)

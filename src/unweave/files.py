@@ -57,7 +57,8 @@ def read_json(path: Path | str, wanted: str) -> dict[str, Any]:
     path = require_file(path, wanted)
     found = parse_json(path.read_bytes(), path)
     if not isinstance(found, dict):
-        raise ValueError(f"{path} holds a JSON {type(found).__name__}, not an object; give {wanted}")
+        word = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}.get(type(found), "a number")
+        raise ValueError(f"{path} holds {word}, not a JSON object; give {wanted}")
     return found
 
 

@@ -43,6 +43,7 @@ PAPERS: dict[str, str] = {
     "arXiv:1910.05587, 2019.",
     "suter2019robustly": "R. Suter, Đ. Miladinović, B. Schölkopf, S. Bauer. Robustly Disentangled Causal Mechanisms: "
     "Validating Deep Representations for Interventional Robustness. ICML, 2019.",
+    "unweave": "unweave: train, measure and explain variational autoencoders. This software.",
     "zietlow2022analysis": "D. Zietlow. An Analysis of the Inner Workings of Variational Autoencoders. Dissertation, "
     "Eberhard Karls Universität Tübingen, 2022.",
 }
@@ -51,6 +52,7 @@ PAPERS: dict[str, str] = {
 SHORT: dict[str, str] = {
     "bonheme2023polarised": "Bonheme (2023), The polarised regime of variational autoencoders (thesis)",
     "locatello2019challenging": "Locatello et al. (2019)",
+    "unweave": "unweave",
     "zietlow2022analysis": "Zietlow (2022), An Analysis of the Inner Workings of Variational Autoencoders",
 }
 """How the papers that are reproduced here are named on pages and in lists."""

@@ -34,7 +34,7 @@ def _generated() -> tuple[str, ...]:
 
 
 GENERATED = _generated()
-SMALL = {"synth_lin": {"n_points": 100}, "synth_nonlin": {"n_points": 100}}
+SMALL = {name: {"n_points": 100} for name in ("synth_lin", "synth_nonlin", "pcl_toy")}
 SLOW = {"cars3d"}
 
 
@@ -75,8 +75,10 @@ def test_config_round_trip(world: World) -> None:
 def test_resolving_twice_changes_nothing(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path / "data"))
     if type(world).name == "images":
-        (tmp_path / "x.idx").write_bytes(bytes([0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 77]))
+        (tmp_path / "x.idx").write_bytes(bytes([0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1, 77, 78]))
         world = type(world)(path=str(tmp_path / "x.idx"))
+    if type(world).name == "perturbed":
+        pytest.skip("needs a trained manipulation: tests/models/test_perturbation.py")
     resolved = world.resolve()
     assert resolved.resolve() == resolved
     assert from_plain(World, to_plain(resolved), TABLES) == resolved

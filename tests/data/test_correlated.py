@@ -1,5 +1,7 @@
 """Correlated factors: the ridge of the published study, drawn row by row, and only where it is asked for."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from scipy.stats import chisquare
 from unweave import rng
 from unweave.config import fingerprint, from_plain, to_plain
 from unweave.data import WORLDS
+from unweave.data.altered import Noise
 from unweave.data.correlated import FactorWorld, draw_places, draw_rows, row_thresholds, row_weights
 from unweave.data.factors import Factor, FactorSpace
 from unweave.data.micro import Micro
@@ -66,6 +69,8 @@ def test_large_worlds_keep_their_tails() -> None:
 
 def test_the_option_is_on_every_world_with_factors_and_in_no_id_by_default() -> None:
     for name, cls in WORLDS.items():
+        if "base" in {field.name for field in dataclasses.fields(cls)}:
+            continue  # a world over another, whose option it is
         assert (cls().card().space is not None) == issubclass(cls, FactorWorld), name
     assert to_plain(Micro()) == {"name": "micro"}
     world = Micro(correlated=("x=y:0.2",))
@@ -82,6 +87,12 @@ def test_a_loaded_world_has_its_weights() -> None:
     assert abs(np.corrcoef(factors.T)[0, 2]) < 0.05
     turned = Micro(correlated=("x=-y:0.1",)).load()
     assert np.corrcoef(turned.factors(draw_rows(turned, words(20_000))).double().T)[0, 1] < -0.9
+
+
+def test_a_world_over_a_correlated_world_is_correlated() -> None:
+    data = Noise(Micro(correlated=("x=y:0.1",))).load()
+    factors = data.factors(draw_rows(data, words(5_000))).double()
+    assert np.corrcoef(factors.T)[0, 1] > 0.9
 
 
 @pytest.mark.parametrize(

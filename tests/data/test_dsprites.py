@@ -269,6 +269,8 @@ def test_a_broken_or_small_painting_is_refused(tmp_path: Path) -> None:
     Image.new("RGB", (64, 64)).save(tmp_path / "small.png")
     with pytest.raises(ValueError, match=r"has only \(64, 64\) pixels"):
         dsprites.read_painting(tmp_path / "small.png")
+    Image.new("RGB", (65, 65)).save(tmp_path / "enough.png")
+    assert dsprites.read_painting(tmp_path / "enough.png").shape == (3, 65, 65)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import json
 import zipfile
 from pathlib import Path
 from urllib.request import urlopen
@@ -38,6 +39,44 @@ def test_damaged_cache_is_refused_by_name(tmp_path: Path, damage: str) -> None:
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content if damage == "flipped bit" else content[:-100])
+    with pytest.raises(ValueError, match=r"a\.npy is damaged"):
+        files.open_cached(path)
+
+
+@pytest.mark.parametrize("damage", ["flipped bit", "cut", "sidecar", "no sidecar", "sidecar of another kind"])
+def test_a_damaged_cache_is_made_again(tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path, beside, built = tmp_path / "a.npy", tmp_path / "a.npy.json", []
+
+    def build() -> np.ndarray:
+        built.append(1)
+        return np.arange(1000)
+
+    files.cached_array(path, build)
+    content, noted = bytearray(path.read_bytes()), beside.read_text()
+    assert json.loads(noted)["version"] == 1
+    content[-1] ^= 1
+    if "sidecar" not in damage:
+        path.write_bytes(content if damage == "flipped bit" else content[:-100])
+    elif damage == "no sidecar":
+        beside.unlink()
+    else:
+        beside.write_text(noted.replace('"size": 8', '"size": 9') if damage == "sidecar" else '["size"]')
+    np.testing.assert_array_equal(files.cached_array(path, build), np.arange(1000))
+    again = damage != "no sidecar"
+    assert len(built) == 1 + again
+    assert ("It is made again." in capsys.readouterr().err) == again
+    np.testing.assert_array_equal(files.cached_array(path, build), np.arange(1000))
+    assert len(built) == 1 + again
+
+
+def test_a_sidecar_of_version_0_1_0_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    files.cached_array(path, lambda: np.arange(10))
+    noted = {"sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "size": 1, "modified": 1}
+    (tmp_path / "a.npy.json").write_text(json.dumps(noted))
+    assert files.open_cached(path).tolist() == list(range(10))
+    assert json.loads((tmp_path / "a.npy.json").read_text())["version"] == 1
+    (tmp_path / "a.npy.json").write_text(json.dumps(noted | {"sha256": "0"}))
     with pytest.raises(ValueError, match=r"a\.npy is damaged"):
         files.open_cached(path)
 

@@ -246,6 +246,12 @@ def test_faults_of_folders_are_named(tmp_path: Path) -> None:
     refused(Images(str(tmp_path / "notes.txt")), "none of a folder")
     folder_of(tmp_path / "f", GREY)
     Image.fromarray(np.zeros((9, 9), np.uint8)).save(tmp_path / "f" / "9.png")
+    (tmp_path / "one").mkdir()
+    Image.fromarray(np.zeros((9, 9), np.uint8)).save(tmp_path / "one" / "9.png")
+    np.save(tmp_path / "one.npy", np.zeros((1, 9, 9), np.uint8))
+    for name in ("one", "one.npy"):
+        with pytest.raises(ValueError, match=f"{name} holds a single image, and a model learns how images differ"):
+            Images(str(tmp_path / name)).resolve()
     refused(Images(str(tmp_path / "f")), r"0\.png is 6×8 pixels but .*9\.png is 9×9: give a size")
     assert Images(str(tmp_path / "f"), size=6).load().shape == (1, 6, 6)
     (tmp_path / "f" / "labels.csv").write_text("file,n\n0.png,1\n")

@@ -72,7 +72,7 @@ def test_an_array_with_a_time_axis(tmp_path: Path, kind: str, shape: tuple[int, 
     else:
         with h5py.File(path, "w") as file:
             file["images"] = images
-    data = Images(str(path), sequences=True).load()
+    data = Images(str(path), sequences=True).resolve().load()
     assert len(data) == 15
     assert data.shape == ((3, 4, 6) if 3 in shape[2:] else (1, 4, 6))
     n_sequences = shape[0] if shape[0] == 3 else 1
@@ -86,9 +86,18 @@ def test_an_array_with_a_time_axis(tmp_path: Path, kind: str, shape: tuple[int, 
 
 def test_time_is_cut_into_segments(tmp_path: Path) -> None:
     data = Images(str(films(tmp_path, {"b": [8, 9, 10, 11], "a": [1, 2, 30]})), sequences=True, segments=2).load()
-    assert data.label_names == ("segment",)
+    assert data.labels is None
+    assert data.given_names == ("segment",)
     assert data.label_sizes == (4,)
-    assert dict(zip(shown(data.store), data.labels[:, 0].tolist())) == {1: 0, 2: 0, 30: 1, 8: 2, 9: 2, 10: 3, 11: 3}
+    assert dict(zip(shown(data.store), data.given(torch.arange(7))[:, 0].tolist())) == {
+        1: 0,
+        2: 0,
+        30: 1,
+        8: 2,
+        9: 2,
+        10: 3,
+        11: 3,
+    }
     assert segments_of(by_axis(1, 10), 5).tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
 
 
@@ -104,10 +113,10 @@ def test_time_is_cut_into_segments(tmp_path: Path) -> None:
 def test_labels_of_sequences(tmp_path: Path, labels: np.ndarray, names: tuple[str, ...]) -> None:
     np.savez(tmp_path / "f.npz", images=np.zeros((2, 3, 4, 5), np.uint8), labels=labels)
     data = Images(str(tmp_path / "f.npz"), sequences=True, segments=1).load()
-    assert data.label_names == (*names, "segment")
+    assert data.label_names == names
     expected = np.repeat(labels, 3) if labels.shape == (2,) else labels.reshape(6, -1)
-    assert np.array_equal(data.labels[:, :-1].numpy(), expected.reshape(6, -1))
-    assert data.labels[:, -1].tolist() == [0, 0, 0, 1, 1, 1]
+    assert np.array_equal(data.labels.numpy(), expected.reshape(6, -1))
+    assert data.segments.tolist() == [0, 0, 0, 1, 1, 1]
 
 
 def test_pairs_from_a_file_by_name_or_by_row(tmp_path: Path) -> None:

@@ -200,3 +200,9 @@ def test_hidden_axes_are_no_factors() -> None:
 def test_bad_input_is_refused(call: object, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         call()
+
+
+def test_what_must_change_is_never_a_factor_with_a_single_value() -> None:
+    space = FactorSpace((Factor("single", 1), Factor("x", 4, "ordinal"), Factor("also", 1, "ordinal")))
+    pairs = transitions(space, 500, 3, rate=50.0)
+    assert (pairs.first[:, 1] != pairs.second[:, 1]).all()

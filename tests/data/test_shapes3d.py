@@ -42,6 +42,7 @@ def test_images_come_out_in_order(place: Path) -> None:
     data = Shapes3D().load()
     rows = torch.tensor([0, 9, 10, 63])
     np.testing.assert_allclose(data.examples(rows).numpy() * 255, images[rows].transpose(0, 3, 1, 2), atol=1e-4)
+    assert data.shape == Shapes3D().card().shape == (3, 64, 64)
     assert data.factors(torch.tensor([5])).tolist() == [[0, 0, 0, 1, 0, 1]]
     place.unlink()
     assert torch.equal(Shapes3D().load().store, data.store)

@@ -46,3 +46,12 @@ def test_rows_of_factors_take_words_for_what_is_hidden() -> None:
     rows = space.rows_of(factors, words)
     assert (space.values(rows) == factors).all()
     assert (space.coordinates(rows)[..., 1] == words[..., 0] * 4 >> 32).all()
+
+
+def test_samples_of_a_space_are_uniform_over_all_values() -> None:
+    space = FactorSpace((Factor("a", 3), Factor("b", 7), Factor("c", 1)))
+    drawn = space.sample(6000, 4)
+    for place, size in enumerate(space.sizes):
+        counts = torch.bincount(drawn[:, place], minlength=size)
+        assert len(counts) == size
+        assert (counts - 6000 / size).abs().max() < 5 * (6000 / size) ** 0.5

@@ -128,6 +128,7 @@ FAILING = {
     "diagnose": [("diagnose nowhere", 2), ("diagnose holed.npz", 2), ("diagnose bad", 2), ("diagnose torn", 1)],
     "compare": [("compare good nowhere", 2), ("compare good bad --quiet", 2), ("compare good torn --quiet", 1)],
     "traverse": [("traverse nowhere", 2), ("traverse bad", 2), ("traverse torn", 1)],
+    "sample": [("sample nowhere", 2), ("sample bad", 2), ("sample torn", 1), ("sample good --label x=1", 2)],
     "explore": [("explore nowhere", 2), ("explore text", 2)],
     "intrinsic": [("intrinsic nowhere", 2), ("intrinsic holed.npz", 2), ("intrinsic bad", 2), ("intrinsic torn", 1)],
     "bench": [("bench nowhere", 2), ("bench train nowhere", 2), ("bench train --ways nowhere", 2)],
@@ -213,6 +214,7 @@ ENTRIES = {
     "evaluate": "evaluate {}",
     "report": "report {}",
     "traverse": "traverse {}",
+    "sample": "sample {}",
     "export": "export {} out",
     "compare": "compare {}",
     "study run": "study run {}",
@@ -259,7 +261,8 @@ def test_pipes_in_a_run_are_refused(name: str, here: Path) -> None:
     (here / "good" / name).unlink()
     os.mkfifo(here / "good" / name)
     with _Alarm(30):
-        for command in ("show", "report", "evaluate", "diagnose", "traverse", "resume", "intrinsic", "compare"):
+        commands = ("show", "report", "evaluate", "diagnose", "traverse", "sample", "resume", "intrinsic", "compare")
+        for command in commands:
             if name != "history.parquet" or command == "report":
                 assert _status([command, "good"]) != 0, command
 
@@ -305,8 +308,9 @@ def _special(folder: Path, kind: str, suffix: str) -> str:
         f"train micro --steps 1000000 --folder run {' '.join(TINY)}",
         f"train micro --steps 1000000 --seeds 0:2 --folder run {' '.join(TINY)}",
         "train micro --steps 1000000 --seeds 0:2 --folder run --network.hidden 8 --batch-size 8 --quiet",
+        "reproduce k-1 --train-only --store run",
     ],
-    ids=["one", "fleet", "processes"],
+    ids=["one", "fleet", "processes", "train-only"],
 )
 def test_ctrl_c_ends_with_130(words: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "unweave", *words.split()]
@@ -340,6 +344,8 @@ def test_a_file_system_that_may_only_be_read_is_read(read_only: Path, capsys: py
     good = str(read_only / "good")
     for words in (
         ["show", good],
+        ["resume", good, "--quiet"],
+        ["train", "micro", "--folder", good, "--steps", "20", *TINY],
         ["diagnose", good, "--page", str(read_only.parent / "p")],
     ):
         assert main(words) == 0, capsys.readouterr().err

@@ -326,6 +326,13 @@ def test_posteriors_from_any_framework(tmp_path: Path) -> None:
     assert second.sampled is not None
     np.savez(tmp_path / "c.npz", mean=given["mean"])
     assert read_posteriors(tmp_path / "c.npz").variance is None
+    for name, values, words in (("logvar", -np.inf, ""), ("logvar", np.inf, "infinity"), ("var", -np.inf, "infinity")):
+        np.savez(tmp_path / "d.npz", mean=np.zeros((3, 2)), **{name: np.full((3, 2), values)})
+        if words:
+            with pytest.raises(ValueError, match=words):
+                read_posteriors(tmp_path / "d.npz")
+        else:
+            assert (read_posteriors(tmp_path / "d.npz").variance == 0.0).all()
 
 
 def test_bad_files(tmp_path: Path) -> None:

@@ -88,6 +88,31 @@ def test_bad_files_get_one_sentence(name: str, content: bytes | None, words: str
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_panic_of_polars_is_one_sentence(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import polars as pl
+
+    def panic(*_: object, **__: object) -> None:
+        raise pl.exceptions.PanicException("range end index 12 out of range for slice of length 4")
+
+    (tmp_path / f"t.{kind}").write_bytes(b"z0,y\n1,2\n")
+    monkeypatch.setattr(pl, f"read_{kind}", panic)
+    with pytest.raises(ValueError, match=rf"t\.{kind} cannot be read as {kind}: it is damaged$"):
+        read_tables([tmp_path / f"t.{kind}"])
+    monkeypatch.setattr(pl, f"read_{kind}", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        read_tables([tmp_path / f"t.{kind}"])
+
+
+@pytest.mark.parametrize(("column", "kind"), [(["a", "b", "c"], "O"), (["1", "2", "4"], "i"), (["1.5", "2", "4"], "f")])
+def test_texts_of_arrays_become_numbers_or_words(column: list[str], kind: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "t.npz", codes=np.eye(3), factors=np.array([column, ["1", "2", "3"]]).T)
+    (table,) = read_tables([tmp_path / "t.npz"])
+    assert table.factors is not None
+    assert table.factors.dtype.kind == kind
+    assert table.factors[2].tolist() == [{"O": "c", "i": 4, "f": 4.0}[kind], 3]
+
+
 def test_objects_and_missing_arrays_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "o.npz", codes=CODES, factors=np.array([{"a": 1}] * 6, dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match=r"array factors of .* holds Python objects"):

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from unweave.api import train
+from unweave.evaluation.decoder import look_at_decoder, random_dto
 from unweave.evaluation.describe import describe
 from unweave.evaluation.traversal import by_deviation, eigenfaces, plane, strips
 from unweave.models.networks import Conv
@@ -54,6 +55,16 @@ def test_eigenfaces(run: Run) -> None:
     torch.testing.assert_close(found.images[1, 2], run.decode(shifted[None])[0])
 
 
+def test_a_run_is_described_where_no_description_is_given(run: Run) -> None:
+    whole, few = describe(run), describe(run, n=50)
+    assert (eigenfaces(run).kl.tolist(), eigenfaces(run, few).kl.tolist()) == (
+        whole.kl[by_deviation(whole)].tolist(),
+        few.kl[by_deviation(few)].tolist(),
+    )
+    assert strips(run, n=2).kl.tolist() == whole.kl[by_deviation(whole)].tolist()
+    assert strips(run, few, n=2).kl.tolist() == few.kl[by_deviation(few)].tolist()
+
+
 def test_refusals(run: Run) -> None:
     with pytest.raises(ValueError, match="numbered 0…2, given 3"):
         plane(run, 0, 3)
@@ -61,3 +72,12 @@ def test_refusals(run: Run) -> None:
         plane(run, 1, 1)
     with pytest.raises(ValueError, match="numbered 0…2, given -1"):
         strips(run, describe(run, n=9), latents=[-1])
+
+
+def test_the_decoder_has_a_level_of_chance_where_latents_are_used(run: Run) -> None:
+    images = run.images(6)
+    code, used = run.encode(images), torch.tensor([True, False, True])
+    found = look_at_decoder(run, images, code, used, n_jacobians=4, seed=2)
+    assert found.dto_chance == random_dto(2, 2)
+    none = look_at_decoder(run, images, code, torch.zeros(3, dtype=torch.bool), n_jacobians=4)
+    assert (none.dto, none.dto_chance, none.degenerate, none.ima) == (None, None, None, None)

@@ -108,6 +108,7 @@ COMMANDS = [
         "runs/done/figures/strips.png",
         "--latents 0,1 --steps 3 --width 2 --eigenfaces 2 --plane 0,1 --row 3",
     ),
+    Command("sample runs/done --json", RUN, "runs/done/figures/samples.png", "-n 3 --seed 1 --out out.npz"),
     Command("explore store --no-browser --port 0", STORE, None, "--host 127.0.0.1 --name x", serves=True),
     Command(
         "intrinsic points.npy --seeds 2 --json", ("points.npy",), None, "--neighbours 3,5 --anchor 0.8 --examples 50"

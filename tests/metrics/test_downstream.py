@@ -8,6 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import KFold
 
+from unweave.metrics.downstream.cross_validated import _folds
 from unweave.metrics.downstream.learning import _efficiency, downstream
 from unweave.metrics.supervised.logistic import quietly_fitted
 
@@ -69,6 +70,11 @@ def test_single_class_folds_and_labels(scheme: str, predictor: str) -> None:
     assert np.isfinite(found.score)
     same = downstream(codes[:10], np.zeros(10), codes, np.zeros(40), sizes=[10])
     assert same.score == 1.0
+
+
+def test_folds_that_leave_one_class_are_left_out() -> None:
+    targets = np.array([0] * 8 + [1] * 2)
+    assert [out.tolist() for _, out in _folds(targets)] == [[0, 1], [2, 3], [4, 5], [6, 7]]
 
 
 def test_bad_arguments_say_so() -> None:

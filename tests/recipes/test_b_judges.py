@@ -34,6 +34,7 @@ SLOW = pytest.mark.slow
 B = [name for name in REPRODUCTIONS if name.startswith("b-")]
 
 EXPECTED = [
+    *(f"b-fig-5.{n}" for n in range(1, 5)),
     *(f"b-fig-6.{n}" for n in range(2, 12)),
     "b-fig-B",
     *(f"b-fig-7.{n}" for n in range(1, 11)),

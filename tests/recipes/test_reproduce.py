@@ -4,6 +4,7 @@ import csv
 import json
 import sys
 import types
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from unweave.cli import main
 from unweave.data.micro import Micro
 from unweave.models.networks.mlp import MLP
 from unweave.models.objectives import BetaVAE
+from unweave.models.optimisers import Adam
 from unweave.pages.outcome import Outcome
 from unweave.pages.result_folder import slug
 from unweave.pages.study import write_study_page
@@ -106,6 +108,22 @@ def test_a_store_without_runs_has_nothing_to_judge(
 ) -> None:
     assert main(["reproduce", fake, "--store", str(tmp_path), "--trained", "--executor", "here"]) == 2
     assert "has 0 finished runs of" in capsys.readouterr().err
+
+
+def test_a_study_of_which_all_failed_ends_as_a_failure(
+    fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def diverging(size: str) -> Study:
+        study = tiny(size)
+        runs = tuple(replace(one, optimiser=Adam(1e30), steps=50) for one in study.experiments)
+        return replace(study, experiments=runs)
+
+    module = sys.modules["unweave.recipes.fake"]
+    monkeypatch.setattr(module, "REPRODUCTION", replace(module.REPRODUCTION, study=diverging))
+    assert main(["reproduce", fake, "--store", str(tmp_path), "--executor", "here", "--quiet"]) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("unweave: no model of tiny-smoke is finished in ")
+    assert "so there is nothing to judge: 4 failed, the first one because" in said
 
 
 def test_wrong_names_are_answered_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

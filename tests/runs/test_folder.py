@@ -175,6 +175,10 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.json")
     with pytest.raises(ValueError, match="no regular file"):
         folder.read("a.json")
+    (tmp_path / "a.json").unlink()
+    (tmp_path / "a.json").mkdir()
+    with pytest.raises(ValueError, match="no regular file"):
+        folder.read("a.json")
 
 
 def _write_many(path: str, writer: int) -> None:

@@ -12,7 +12,7 @@ from unweave.runs.fleets import home_of, homes_in, members_of
 from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.runs.lock import holders, is_locked
 from unweave.runs.row import row_of
-from unweave.runs.state import State, saved_step, state_of, steps
+from unweave.runs.state import State, failure_of, saved_step, state_of, steps
 from unweave.runs.sums import SUMS, write_sums
 
 HOME = "fleet-0123456789ab"
@@ -192,3 +192,12 @@ def test_a_row_keeps_its_own_names(tmp_path: Path) -> None:
 def test_reading_runs_needs_neither_torch_nor_numpy() -> None:
     code = "import sys, unweave.runs.row, unweave.runs.state; print(*{'torch', 'numpy'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
+
+
+def test_a_failure_that_is_none_is_said(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.write_json("config.json", {})
+    for content, words in (("[]", "holds no object"), ('{"step": NaN}', "holds a number that is not finite")):
+        folder.write("failure.json", content)
+        assert failure_of(folder) == {"reason": f"failure.json {words}"}
+        assert state_of(folder).word == "failed"

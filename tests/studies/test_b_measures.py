@@ -14,6 +14,7 @@ from unweave.evaluation.encode import encode
 from unweave.metrics.dimension.mle import mle
 from unweave.metrics.downstream.learning import downstream
 from unweave.models.likelihoods import Gaussian
+from unweave.studies.measures import accuracy_by_type as accuracy_by_type_module
 from unweave.studies.measures import fondue
 from unweave.studies.measures.accuracy_by_type import AccuracyByType
 from unweave.studies.measures.by_type import ByType
@@ -136,6 +137,13 @@ def test_accuracy_by_type_with_a_continuous_square(run):
     assert "+".join(kind for kind in ("active", "mixed", "passive") if kind in present) in found["mean"]
     # a square that is drawn in the code tells tenths of its sides far better than a guess
     assert found["mean"]["all"] > 0.3
+
+
+def test_accuracy_by_type_asks_for_what_it_trains_and_tests_on(run, monkeypatch):
+    asked = []
+    monkeypatch.setattr(accuracy_by_type_module, "encoded", lambda run, n: asked.append(n) or codes(run, n))
+    AccuracyByType(200, 100)(run)
+    assert asked == [300]
 
 
 def test_correlations_at_the_end_and_over_snapshots_against_numpy(run):

@@ -16,12 +16,12 @@ from tiny_studies import tiny_study
 
 from unweave.cli import main
 from unweave.runs.folder import RunFolder
+from unweave.sealed import sealed, unsealed
 from unweave.studies.leases import Holder
 from unweave.studies.measures import Polarised
 from unweave.studies.record import DamagedRecord, read_record
 from unweave.studies.repair import CheckedFolders
 from unweave.studies.run import run_study
-from unweave.studies.sealed import sealed, unsealed
 from unweave.studies.store import Store
 from unweave.web.app import create_app
 from unweave.web.catalogue import Catalogue
@@ -32,6 +32,7 @@ KINDS = {
     "its checksum": ".unweave/index.sha256",
     "version": ".unweave/version",
     "checked folders": ".unweave/checked.json",
+    "checked weights": ".unweave/weights.json",
     "record": ".unweave/studies/tiny.json",
     "progress": ".unweave/studies/tiny.progress.json",
     "holder": ".unweave/holders/*",

@@ -222,3 +222,27 @@ def test_a_bad_folder_is_one_damaged_row(tmp_path: Path) -> None:
     table = Store(tmp_path).table()
     assert table["state"].to_list() == ["damaged", "damaged", "damaged", "done", "damaged"]
     assert table["failure"].null_count() == 1
+
+
+def test_damaged_weights_are_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [fake_run(tmp_path, n) for n in range(3)]
+    store = Store(tmp_path)
+    assert (store.unchecked(ids), store.table()["state"].to_list(), store.unchecked(ids)) == (3, ["done"] * 3, 0)
+    weights = tmp_path / ids[1] / "model.safetensors"
+    weights.write_text("weightz")
+    for table in (store.table(), store.table(rebuild=True), store.table(ids[1:])):
+        row = table.row(by_predicate=pl.col("id") == ids[1], named=True)
+        assert (row["state"], row["seed"], "model.safetensors is damaged" in row["failure"]) == ("damaged", 1, True)
+        assert set(table["state"]) == {"done", "damaged"}
+    weights.write_text("weights")
+    assert store.table()["state"].to_list() == ["done"] * 3
+    (store.home / "weights.json").write_text("[]")
+    monkeypatch.setattr("unweave.studies.store.READ_AT_MOST", 15)
+    assert (store.table().height, store.unchecked(ids), store.table().height, store.unchecked(ids)) == (3, 1, 3, 0)
+
+
+def test_the_whole_table_keeps_columns_that_nothing_fills_and_a_part_does_not(tmp_path: Path) -> None:
+    ids = [fake_run(tmp_path, n) for n in range(2)]
+    store = Store(tmp_path)
+    assert "failure" in store.table().columns
+    assert "failure" not in store.table(ids).columns

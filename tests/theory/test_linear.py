@@ -238,3 +238,12 @@ def test_equal_singular_values_turn_with_the_seed():
         assert (inside.norm(dim=0) > 0.999).all()
         angles.append(float(torch.atan2(inside[1, 0], inside[0, 0])) % (math.pi / 2))
     assert max(angles) - min(angles) > 0.1
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_whether_noise_can_be_learned_does_not_depend_on_units(scale: float) -> None:
+    whole = torch.tensor([4.0, 2.0, 1e-14, 0.0], dtype=torch.float64) * scale
+    with pytest.raises(ValueError, match="the noise cannot be learned: 2 latents explain all"):
+        learned_noise(whole, 2)
+    rest = torch.tensor([4.0, 2.0, 1e-9, 0.0], dtype=torch.float64) * scale
+    assert learned_noise(rest, 2) == pytest.approx(5e-10 * scale)

@@ -14,6 +14,7 @@ from unweave.training.batches import batches
 from unweave.training.experiment import Experiment, Plan
 from unweave.training.loop import train
 from unweave.training.many import train_many
+from unweave.training.processes import _Seen
 from unweave.training.run import Run
 
 
@@ -46,3 +47,9 @@ def test_members_side_by_side_are_the_single_runs_to_the_last_bit(tmp_path: Path
         assert Run(path).files.read("model.safetensors") == other.files.read("model.safetensors")
     assert Run(paths[2]).state == "failed"
     assert train_many(given, tmp_path / "fleet") == paths
+
+
+def test_progress_is_the_mean_over_members_that_have_begun() -> None:
+    seen = _Seen([2.0, 0.5, 6.0, 0.25, 0.0, 0.0, 4.0, float("nan")])
+    assert seen.mean_step() == 3
+    assert seen.terms() == [{"loss": 0.5}, {"loss": 0.25}]

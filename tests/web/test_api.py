@@ -262,6 +262,22 @@ def test_a_search_that_is_under_way(store: Path, search_name: str) -> None:
     assert all(isinstance(one["passes"], bool) for one in found["visits"])
 
 
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"findings": 3, "answer": "x"}', b"\xff"])
+def test_a_damaged_end_of_a_search_is_one_sentence(store: Path, search_name: str, content: bytes) -> None:
+    file = store / ".unweave" / "reports" / search_name / "fondue.json"
+    for listed in (True, False):
+        if not listed:
+            (file.parent / "SHA256SUMS").unlink()
+        file.write_bytes(content)
+        with TestClient(create_app(store), base_url=HERE) as client:
+            answer = client.get(f"/api/searches/{search_name}")
+        assert answer.status_code == 200
+        found = answer.json()
+        assert (found["answer"], bool(found["visits"])) == (None, True)
+        if listed or content in (b"{", b"\xff"):
+            assert "What the search said at its end cannot be read: " in found["findings"][0]
+
+
 def test_points_have_no_pictures(client: TestClient) -> None:
     assert client.get("/api/runs/flat").json()["is_image"] is False
     assert client.get("/api/runs/flat/latents").status_code == 200

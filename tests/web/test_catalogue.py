@@ -222,3 +222,33 @@ def test_twenty_thousand_runs_travel_light() -> None:
     assert len(content) < 6 * 2**20
     assert len(json.loads(content)["columns"]) == 4 + 12
     assert set(json.loads(content)["shared"]) == {f"setting_{m}" for m in range(40)}
+
+
+def test_a_run_with_damaged_weights_is_not_done(store: Path) -> None:
+    weights = store / "one" / "model.safetensors"
+    kept = weights.read_bytes()
+    catalogue = Catalogue(ReadOnlyStore(store))
+    catalogue.refresh()
+    assert catalogue.rows()["one"]["state"] == "done"
+    weights.write_bytes(kept[:-1] + bytes([kept[-1] ^ 1]))
+    for looking in (catalogue, Catalogue(ReadOnlyStore(store))):
+        looking.refresh()
+        row, version = looking.rows()["one"], looking.version
+        assert (row["state"], row["latents"], "model.safetensors is damaged" in row["failure"]) == ("damaged", 4, True)
+        looking.refresh()
+        assert looking.version == version
+    weights.write_bytes(kept)
+    catalogue.refresh()
+    assert catalogue.rows()["one"]["state"] == "done"
+
+
+def test_weights_are_read_a_few_at_a_time(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [store / name / "model.safetensors" for name in ("one", "two")]
+    for weights in runs:
+        weights.write_bytes(weights.read_bytes() + b"more")
+    monkeypatch.setattr(catalogue_module, "READ_AT_MOST", max(path.stat().st_size for path in runs))
+    catalogue, seen = Catalogue(ReadOnlyStore(store)), []
+    for _ in range(9):
+        catalogue.refresh()
+        seen.append(sum(catalogue.rows()[name]["state"] == "damaged" for name in ("one", "two")))
+    assert (seen[0] < 2, seen[-1]) == (True, 2)

@@ -23,6 +23,7 @@ COMMANDS = {
     "diagnose": "which latents a model uses, whether it has collapsed, and what to do",
     "compare": "did runs, seeds or snapshots learn the same thing, layer by layer",
     "traverse": "pictures of what moves when a latent moves",
+    "sample": "new examples from a model's prior, with chosen labels where it knows some",
     "explore": "see and steer latent spaces in the browser",
     "intrinsic": "in how many dimensions data or codes lie",
     "bench": "how fast this machine trains: plain loop, CUDA graph and fleet",
@@ -30,7 +31,7 @@ COMMANDS = {
 """Every command, the module of the same name in this folder, and what it is for."""
 
 
-STATUS = {"Interrupted": 130, "NotFinite": 1, "DamagedFile": 1, "ModelMissing": 1}
+STATUS = {"Interrupted": 130, "NotFinite": 1, "DamagedFile": 1, "ModelMissing": 1, "AllFailed": 1}
 """What a command ends with when its work stopped, failed or met a damaged file; 2 says that it could not begin."""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unweave.cli.options import read, whole
+from unweave.cli.options import read, typed, whole
 from unweave.evaluation.matrices import matrices
 from unweave.evaluation.rows import find_rows
 from unweave.evaluation.scores import Number, Scores
@@ -46,13 +46,14 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
 def measured_settings(given: argparse.Namespace) -> dict[str, Any]:
     """The fields of a Measurer that the options stand for."""
     options: dict[str, dict[str, Any]] = {}
+    names = None if given.metrics is None else [typed(name.strip()) for name in given.metrics.split(",")]
     for text in given.set:
         metric, key, value = _setting(text)
         options.setdefault(metric, {})[key] = value
     if given.dci_trees is not None:
         options.setdefault("dci", {})["backend"] = given.dci_trees
     return {
-        "metrics": given.metrics.split(",") if given.metrics is not None else None,
+        "metrics": names,
         "seeds": given.seeds,
         "seed": given.seed,
         "adjust": given.adjust,

@@ -107,14 +107,15 @@ def _train(given: dict[str, Any]) -> int:
         Path(given["store"]).mkdir(parents=True)
     studies = [find_reproduction(name).study(given["size"]) for name in given["id"]]
     with contextlib.ExitStack() as stack:
-        how = RunOptions((), given["save_every"] or 600.0, stack.enter_context(stopping()))
+        stop = stack.enter_context(stopping())
+        how = RunOptions((), given["save_every"] or 600.0, stop)
         executor = make_executor(given | {"executor": given["executor"] or "here"})
         found = train_only(
             studies, given["store"], execute=executor, how=how, seconds=given["seconds"], compact=given["compact"]
         )
     # plain JSON: a machine that only trains may have nothing to draw tables with
     print_json({"trained": len(found.done), "left": len(found.left), "seconds": round(found.seconds, 1)})
-    return 1 if found.left else 0
+    return 130 if stop() else 1 if found.left else 0
 
 
 def _list(as_json: bool) -> int:

@@ -46,6 +46,8 @@ def _note(status: Status) -> str:
         lines.append(f"{status.failed_measures} measures failed: see the columns that end in .failure")
     if status.failures or status.failed_measures:
         lines.append("try them again with: unweave study retry")
+    if status.unchecked:
+        lines.append(f"the weights of {status.unchecked} finished runs are unchecked as yet: ask again to read on")
     if status.workers:
         lines.append(f"working: {', '.join(status.workers)}")
     elif status.waiting:

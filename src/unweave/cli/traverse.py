@@ -59,13 +59,13 @@ def run(argv: Sequence[str]) -> None:
 def _drawn(opened: Run, given: argparse.Namespace) -> dict[str, Any]:
     _check(opened, given)
     description = describe(opened)
-    start = _start(opened, given.row)
+    start, labels = _start(opened, given.row)
     chosen = None if given.latents is None else _latents(given.latents, "latents")
-    along = strips(opened, description, latents=chosen, image=start, n=given.steps, width=given.width)
+    along = strips(opened, description, latents=chosen, image=start, labels=labels, n=given.steps, width=given.width)
     around = eigenfaces(opened, description, n_latents=given.eigenfaces, width=given.width)
     made = {"strips": _figure(along), "eigenfaces": _figure(around)}
     for first, second in _planes(given.plane, by_deviation(description)):
-        shown = plane(opened, first, second, image=start, n=given.steps, width=given.width)
+        shown = plane(opened, first, second, image=start, labels=labels, n=given.steps, width=given.width)
         values = torch.linspace(-given.width, given.width, given.steps)
         made[f"plane_{first}_{second}"] = images.plane(
             shown.numpy(), values.flip(0).numpy(), values.numpy(), f"latent {first}", f"latent {second}"
@@ -84,12 +84,12 @@ def _check(opened: Run, given: argparse.Namespace) -> None:
         raise ValueError(f"{opened.path} learned from points {opened.data.shape}, not images: there is nothing to draw")
 
 
-def _start(opened: Run, row: int | None) -> torch.Tensor:
-    if row is None:
-        return opened.images(1)[0]
-    if not 0 <= row < len(opened.data):
+def _start(opened: Run, row: int | None) -> tuple[torch.Tensor, torch.Tensor | None]:
+    if row is not None and not 0 <= row < len(opened.data):
         raise ValueError(f"--row must lie in 0…{len(opened.data) - 1}, not {row}")
-    return opened.data.examples(torch.tensor([row]))[0]
+    rows = opened.rows(1) if row is None else torch.tensor([row])
+    labels = opened.labels(rows=rows)
+    return opened.data.examples(rows)[0], None if labels is None else labels[0]
 
 
 def _planes(texts: list[str] | None, order: list[int]) -> list[tuple[int, int]]:

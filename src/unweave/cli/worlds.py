@@ -60,7 +60,7 @@ def _list(cards: dict[str, Card]) -> None:
 
 def _describe(name: str, card: Card) -> None:
     say(f"{name}: {card.title}{f' ({card.note})' if card.note else ''}")
-    say(f"  examples  {_size(card)}, each {'×'.join(map(str, card.shape)) or 'as given'}")
+    say(f"  examples  {_size(card)}, each {_shape(card)}")
     if card.space is not None:
         for factor in card.space.axes:
             say(f"  factor    {factor.name}: {factor.size} values, {factor.kind}{', hidden' if factor.hidden else ''}")
@@ -88,7 +88,7 @@ def _get_all(names: Sequence[str], unchecked: bool) -> int:
 def _get(name: str, world: World, unchecked: bool) -> int:
     if not world.files():
         say(f"{name}: {world.card().how_to_get}")
-        return 1 if name == "images" else 0
+        return 0 if world.card().on_disk and name != "images" else 1
     files = [published for published in world.files() if not place_of(name, published).exists()]
     if files and all(published.by_hand for published in files):
         say(f"{name}: nothing that could be fetched from here. {world.card().how_to_get}")
@@ -116,7 +116,7 @@ def _shape(card: Card) -> str:
 def _way(name: str) -> str:
     world = world_named(name)
     if not world.files():
-        return "yours" if name == "images" else "built in"
+        return "built in" if world.card().on_disk and name != "images" else "yours"
     fetched = "by hand" if any(published.by_hand for published in world.files()) else "get"
     return f"built in, or {fetched}" if name == "dsprites" else fetched
 

@@ -5,6 +5,7 @@ from unweave.data.cars3d import Cars3D
 from unweave.data.celeba import CelebA
 from unweave.data.dsprites import ColorDSprites, DSprites, NoisyDSprites, ScreamDSprites
 from unweave.data.images import Images
+from unweave.data.ivae_toy import IVAEToy
 from unweave.data.kitti_masks import KittiMasks
 from unweave.data.lpc_sprites import LPCSprites
 from unweave.data.micro import Micro
@@ -34,6 +35,7 @@ WORLDS: dict[str, type[World]] = {
     "micro": Micro,
     "synth_lin": SynthLin,
     "synth_nonlin": SynthNonLin,
+    "ivae_toy": IVAEToy,
     "pcl_toy": PCLToy,
     "mnist": MNIST,
     "fashion_mnist": FashionMNIST,

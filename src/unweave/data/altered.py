@@ -47,6 +47,9 @@ class Noise(World):
         return replace(self, base=self.base.resolve())
 
 
+GET = "give the folder of a finished manipulation as run; `unweave perturb` makes one"
+
+
 @dataclass(frozen=True)
 class Perturbed(World):
     """Images changed as a manipulation run has learned: ``unweave perturb`` makes one.
@@ -62,6 +65,9 @@ class Perturbed(World):
     checksum: str = word("", "0123456789abcdef", help="SHA-256 of the weights; found by itself")
 
     def card(self) -> Card:
+        if not self.run:
+            theirs = "those of the world it alters"
+            return Card("Perturbed", (0, 0, 0), None, None, False, GET, "", (theirs,), theirs)
         known = self.resolve() if self.base is None or self.epsilon is None else self
         assert known.base is not None
         return altered_card(known.base, f"perturbed by up to {known.epsilon:g}")

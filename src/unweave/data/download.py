@@ -69,11 +69,13 @@ def _length(address: str, answer: Any, n_bytes: int | None) -> int:
     promised = int(text) if text is not None and text.isascii() and text.isdigit() else None
     if n_bytes is not None and promised not in (None, n_bytes):
         raise ValueError(f"{address} offers {promised:,} bytes, the published file has {n_bytes:,}: it is another file")
-    if n_bytes is None and promised is None:
+    if n_bytes is not None:
+        return n_bytes
+    if promised is None:
         raise ValueError(
             f"{address} does not say how long the file is, and a cut one could not be told: fetch by hand."
         )
-    return n_bytes if n_bytes is not None else int(promised or 0)
+    return promised
 
 
 def _check_whole(address: str, file: IO[bytes], length: int) -> None:

@@ -1,9 +1,9 @@
 """Arrays kept on disk and published files: checked against a checksum, fetched once and kept."""
 
 import contextlib
-import json
 import os
 import struct
+import sys
 import tarfile
 import zipfile
 import zlib
@@ -17,6 +17,10 @@ import numpy as np
 
 from unweave.data.download import OpenAddress, download, open_https
 from unweave.files import Progress, digest, remove_abandoned, require_file, write_atomically, write_text
+from unweave.sealed import VERSION, VERSION_KEY, sealed, unsealed
+
+SEAL = "checksum"
+"""Under which a sidecar has the checksum of itself; ``sha256`` is that of the file it belongs to."""
 
 TRUSTED_SIZE = 1 << 30
 """Cached arrays up to this size are checked byte for byte on every opening, larger ones when they changed on disk."""
@@ -28,24 +32,23 @@ def data_folder() -> Path:
 
 
 def cached_array(path: Path, build: Callable[[], np.ndarray], progress: Progress | None = None) -> np.ndarray:
-    """The array kept in ``path``, built and written on the first call and memory-mapped (copy on write) after that."""
-    if not path.exists():
-        remove_abandoned(path.parent)
+    """The array kept in ``path``, built and written on the first call and memory-mapped (copy on write) after that.
+
+    One that is not what was written is built again.
+    """
+    if not _is_whole(path, progress):
         array = build()
-        write_atomically(path, lambda aside: _save(aside, array))
-        _remember(path, digest(path))
-    return open_cached(path, progress)
+        _write(path, lambda aside: _save(aside, array), progress)
+    return open_array(path)
 
 
 def converted(
     path: Path, shape: tuple[int, ...], fill: Callable[[np.ndarray], None], progress: Progress | None = None
 ) -> np.ndarray:
     """The bytes kept in ``path``, filled in place on the first call, so that more than the memory can be converted."""
-    if not path.exists():
-        remove_abandoned(path.parent)
-        write_atomically(path, lambda aside: _fill(aside, shape, fill))
-        _remember(path, digest(path, progress=progress))
-    array = open_cached(path, progress)
+    if not _is_whole(path, progress):
+        _write(path, lambda aside: _fill(aside, shape, fill), progress)
+    array = open_array(path)
     if array.shape != shape or array.dtype != np.uint8:
         raise ValueError(f"{path} holds {array.dtype} {array.shape}, expected uint8 {shape}. Delete it to rebuild.")
     return array
@@ -199,6 +202,26 @@ def verify(path: Path, published: Published, progress: Progress | None = None) -
         _check_remembered(path, advice, progress)
 
 
+def _is_whole(path: Path, progress: Progress | None) -> bool:
+    """Whether an array is there, and is the one that was written as far as anyone knows."""
+    if not path.exists():
+        return False
+    try:
+        _check_remembered(path, "", progress)
+    except ValueError as error:
+        if not path.is_file():
+            raise
+        print(f"{str(error).strip()} It is made again.", file=sys.stderr, flush=True)
+        return False
+    return True
+
+
+def _write(path: Path, write: Callable[[Path], None], progress: Progress | None) -> None:
+    remove_abandoned(path.parent)
+    write_atomically(path, write)
+    _remember(path, digest(path, progress=progress))
+
+
 def _save(path: Path, array: np.ndarray) -> None:
     with path.open("wb") as file:
         np.save(file, array, allow_pickle=False)
@@ -216,7 +239,7 @@ def _sidecar(path: Path) -> Path:
 
 def _check_remembered(path: Path, advice: str, progress: Progress | None) -> None:
     """Refuse a file whose bytes are not the ones that were written down when it came, where they were."""
-    remembered = _remembered(path)
+    remembered = _remembered(path, advice)
     now = require_file(path).stat()
     touched = remembered.get("size") != now.st_size or remembered.get("modified") != now.st_mtime_ns
     if remembered and (touched or now.st_size <= TRUSTED_SIZE):
@@ -230,12 +253,20 @@ def _check_remembered(path: Path, advice: str, progress: Progress | None) -> Non
 
 def _remember(path: Path, sha256: str, content: Path | None = None) -> None:
     now = (content or path).stat()
-    write_text(_sidecar(path), json.dumps({"sha256": sha256, "size": now.st_size, "modified": now.st_mtime_ns}))
+    write_text(_sidecar(path), sealed({"sha256": sha256, "size": now.st_size, "modified": now.st_mtime_ns}, SEAL))
 
 
-def _remembered(path: Path) -> dict[str, Any]:
+def _remembered(path: Path, advice: str) -> dict[str, Any]:
+    """What was written down of a file; nothing where nothing was, ValueError where that is damaged."""
     try:
-        found = json.loads(_sidecar(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        content = _sidecar(path).read_bytes()
+    except OSError:
         return {}
-    return found if isinstance(found, dict) and isinstance(found.get("sha256"), str) else {}
+    try:
+        found = unsealed(content, SEAL)
+    except ValueError:
+        found = {}
+    # version 0.1.0 wrote neither version nor checksum
+    if found.get(VERSION_KEY, VERSION) != VERSION or not isinstance(found.get("sha256"), str):
+        raise ValueError(f"{path} may be damaged: {_sidecar(path).name}, which has its checksum, is. {advice}")
+    return found

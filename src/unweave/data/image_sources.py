@@ -119,7 +119,7 @@ def _channels_first(images: np.ndarray, path: Path) -> np.ndarray:
             return images
     raise ValueError(
         f"{path} holds an array {images.shape}; images are (sample, height, width), (sample, height, width, channel) or"
-        " (sample, channel, height, width), with 1 or 3 channels"
+        " (sample, channel, height, width), with 1 or 3 channels; with a time axis they need sequences=true"
     )
 
 

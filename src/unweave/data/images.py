@@ -42,7 +42,8 @@ class Images(World):
     ``digest`` is the hash of the contents that :meth:`resolve` fills in, so that other data are another run.
 
     ``sequences`` says that each sub-folder, or the first axis of an array, is a sequence in time: a frame and one of
-    the next ``furthest`` are a pair, and ``segments`` cuts the time of each into so many parts, which are a label.
+    the next ``furthest`` are a pair, and ``segments`` cuts the time of each into so many parts, of which methods with
+    labels are told.
     ``pairs`` names a csv file of pairs beside the images, or an array of pairs of rows in the same npz or HDF5 file.
     """
 
@@ -55,7 +56,7 @@ class Images(World):
     digest: str = word("", "0123456789abcdef", help="of the contents; filled in by itself")
     sequences: bool = later(False, help="sub-folders, or the first axis of an array, are sequences of frames")
     furthest: int = later(1, least=1, most=1000, help="frames between the two of a pair, at most")
-    segments: int | None = later(None, least=1, most=1000, help="parts into which time is cut, as a label")
+    segments: int | None = later(None, least=1, most=1000, help="parts into which time is cut, for methods with labels")
     pairs: str | None = later(None, help="a csv file of pairs beside the images, or an array in the same file")
 
     def __post_init__(self) -> None:
@@ -76,6 +77,10 @@ class Images(World):
         if self.digest and self.colour != "auto":
             return self
         digest = self.digest or content_digest(self._sources(), self._root())
+        if not self.digest and self._count() < 2:
+            raise ValueError(
+                f"{self.path} holds a single image, and a model learns how images differ: give a folder or file of many"
+            )
         colour: Colour = self.colour if self.colour != "auto" else self._own_colour()
         return replace(self, digest=digest, colour=colour)
 
@@ -93,7 +98,7 @@ class Images(World):
             images, sequences = self._from_file(colour)
         packing: Any = "floats" if images.dtype == np.float32 else "bytes"
         names, labels = self._labels(len(images), sequences)
-        pairs = self._pairs(len(images), sequences)
+        pairs, segments = self._pairs(len(images), sequences), self._segments(sequences)
         return Data(
             torch.from_numpy(images),
             images.shape[1:],
@@ -101,6 +106,7 @@ class Images(World):
             labels=torch.from_numpy(labels) if names else None,
             label_names=names,
             pairs=None if pairs is None else torch.from_numpy(pairs),
+            segments=None if segments is None else torch.from_numpy(segments),
         )
 
     def _root(self) -> Path:
@@ -139,6 +145,10 @@ class Images(World):
             raise FileNotFoundError(f"the labels {self.labels} are not in {folder}")
         there = self.labels != "none" and place != root and place.exists()
         return require_file(place, "a file of labels") if there else None
+
+    def _count(self) -> int:
+        root = self._root()
+        return len(image_files(root)) if root.is_dir() else len(checked(self._array()[0], root))
 
     def _pairs_file(self) -> Path | None:
         """The file of pairs beside the images, where there is one."""
@@ -193,14 +203,12 @@ class Images(World):
         image = coloured(decoded(path)[None], colour)[0]
         return image if self.size is None else square(image, self.size)
 
-    def _labels(self, n_images: int, sequences: Sequences | None) -> Labels:
-        names, labels = self._given_labels(n_images, sequences)
+    def _segments(self, sequences: Sequences | None) -> np.ndarray | None:
         if sequences is None or self.segments is None:
-            return names, labels
-        segments = self._refused_here(lambda: segments_of(sequences, self.segments or 1))
-        return (*names, "segment"), np.column_stack([labels, segments]) if names else segments[:, None]
+            return None
+        return self._refused_here(lambda: segments_of(sequences, self.segments or 1))
 
-    def _given_labels(self, n_images: int, sequences: Sequences | None) -> Labels:
+    def _labels(self, n_images: int, sequences: Sequences | None) -> Labels:
         root, beside = self._root(), self._beside()
         if self.labels == "none":
             return (), np.empty((n_images, 0))

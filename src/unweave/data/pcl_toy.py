@@ -39,9 +39,17 @@ class PCLToy(World):
     seed: int = number(0, least=0, most=2**63 - 1, help="which sources and which network")
 
     def card(self) -> Card:
-        note = f"{self.n_sources} sources with autocorrelation {self.autocorrelation:g}; successive points are pairs"
-        how = "Nothing to get: generated on load."
-        return Card("PCL toy", (self.n_sources,), self.n_points, None, on_disk=True, how_to_get=how, note=note)
+        return Card(
+            "PCL toy",
+            (self.n_sources,),
+            self.n_points,
+            None,
+            on_disk=True,
+            how_to_get="Nothing to get: generated on load.",
+            note=f"{self.n_sources} sources with autocorrelation {self.autocorrelation:g}, mixed by a network",
+            labels=self._names(),
+            pairs="points that follow each other in time",
+        )
 
     def load(self, progress: Progress | None = None) -> Data:
         check_fields(self)
@@ -56,9 +64,12 @@ class PCLToy(World):
             shape=(self.n_sources,),
             packing="floats",
             labels=sources.float(),
-            label_names=tuple(f"s{number + 1}" for number in range(self.n_sources)),
+            label_names=self._names(),
             pairs=torch.stack([time, time + 1], dim=-1),
         )
+
+    def _names(self) -> tuple[str, ...]:
+        return tuple(f"s{number + 1}" for number in range(self.n_sources))
 
     def _sources(self) -> Float[Tensor, "sample source"]:
         n, rho = self.n_points + WARM_UP, self.autocorrelation

@@ -54,15 +54,13 @@ def sequence_pairs(sequences: Sequences, furthest: int = 1) -> np.ndarray:
     for name, rows in sequences.items():
         if len(rows) < 2:
             raise ValueError(f"{name} has one frame only, and a pair needs two: leave it out, or set sequences=false")
-    return np.array(
-        [
-            (rows[start], rows[min(start + later, len(rows) - 1)])
-            for rows in sequences.values()
-            for start in range(len(rows) - 1)
-            for later in range(1, furthest + 1)
-        ],
-        dtype=np.int64,
-    ).reshape(-1, 2)
+    return np.concatenate([_pairs_within(np.asarray(rows), furthest) for rows in sequences.values()])
+
+
+def _pairs_within(rows: np.ndarray, furthest: int) -> np.ndarray:
+    starts, steps = np.arange(len(rows) - 1)[:, None], np.arange(1, furthest + 1)
+    partners = np.minimum(starts + steps, len(rows) - 1)
+    return np.stack([rows[np.broadcast_to(starts, partners.shape)], rows[partners]], axis=-1).reshape(-1, 2)
 
 
 def segments_of(sequences: Sequences, n: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 import re
 import zipfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -66,11 +67,9 @@ class SymSol(World):
         return Card(title, (1, PIXELS, PIXELS), None, None, on_disk, get, note, ("shape",))
 
     def load(self, progress: Progress | None = None) -> Data:
-        if not (self._cache("images").exists() and self._cache("shapes").exists()):
-            images, shapes = self._read(progress)
-            cached_array(self._cache("shapes"), lambda: shapes)
-            cached_array(self._cache("images"), lambda: images, progress)
-        images, shapes = (cached_array(self._cache(what), _nothing) for what in ("images", "shapes"))
+        read = cache(lambda: self._read(progress))
+        images = cached_array(self._cache("images"), lambda: read()[0], progress)
+        shapes = cached_array(self._cache("shapes"), lambda: read()[1])
         if images.shape[1:] != (1, PIXELS, PIXELS) or shapes.shape != (len(images), 1):
             raise ValueError(f"{self._cache('images')} and its neighbour do not fit together. Delete both to rebuild.")
         labels = torch.from_numpy(np.array(shapes))
@@ -120,7 +119,3 @@ def _solid(archive: zipfile.ZipFile, name: str) -> bytes:
         if grey.size != (PIXELS, PIXELS):
             grey = grey.resize((PIXELS, PIXELS), Image.Resampling.LANCZOS)
         return grey.tobytes()
-
-
-def _nothing() -> np.ndarray:
-    raise AssertionError("the arrays were written just before")

@@ -66,7 +66,8 @@ class Data:
     (uint8 [sample, channel, height, width]), floats (float32 [sample, …]) or parts (integers [sample, part], from which
     ``composition`` makes the images); examples come out as float32 in [0, 1], or as they are for floats. ``pairs`` are
     the rows that belong together, where the data says so: first and second. ``weights`` say how often a row comes in
-    training, where that is not uniform. An ``alteration`` comes last, after any nuisance.
+    training, where that is not uniform. An ``alteration`` comes last, after any nuisance. ``segments`` are what methods
+    with labels are told of each row, where that is not the labels by which codes are scored.
     """
 
     store: Shaped[Tensor, "sample ..."]
@@ -79,6 +80,7 @@ class Data:
     composition: Composition | None = None
     pairs: Int[Tensor, "pair 2"] | None = None
     weights: Float[Tensor, " sample"] | None = None
+    segments: Int[Tensor, " sample"] | None = None
     alteration: Alteration | None = None
 
     def __len__(self) -> int:
@@ -86,13 +88,16 @@ class Data:
 
     def to(self, device: torch.device | str) -> "Data":
         """The same data, resident on a device."""
-        parts = {name: getattr(self, name) for name in ("labels", "composition", "pairs", "weights", "alteration")}
+        names = ("labels", "composition", "pairs", "weights", "segments", "alteration")
+        parts = {name: getattr(self, name) for name in names}
         moved: dict[str, Any] = {name: None if part is None else part.to(device) for name, part in parts.items()}
         return replace(self, store=self.store.to(device), **moved)
 
     @cached_property
     def label_sizes(self) -> tuple[int, ...]:
-        """How many values each column of :meth:`factors` has: whole numbers 0 … n − 1 have n, others count as 0."""
+        """How many values each column of :meth:`given` has: whole numbers 0 … n − 1 have n, others count as 0."""
+        if self.segments is not None:
+            return (int(self.segments.max()) + 1,)
         if self.space is not None:
             return self.space.sizes
         return () if self.labels is None else tuple(_n_values(column) for column in self.labels.unbind(-1))
@@ -119,6 +124,19 @@ class Data:
         if self.labels is not None:
             return self.labels[rows]
         raise ValueError("this data set has neither factors nor labels")
+
+    def given(self, rows: Int[Tensor, "*any"]) -> Shaped[Tensor, "*any label"]:
+        """What methods with labels are told of rows: their segment where there are segments, else their factors."""
+        return self.factors(rows) if self.segments is None else self.segments[rows][..., None]
+
+    @property
+    def given_names(self) -> tuple[str, ...]:
+        """The names of the columns of :meth:`given`."""
+        if self.segments is not None:
+            return ("segment",)
+        if self.space is not None:
+            return self.space.names
+        return self.label_names or tuple(str(place) for place in range(len(self.label_sizes)))
 
     def images(self, stored: Shaped[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:
         """Rows taken from the store as float32 images, before any nuisance."""

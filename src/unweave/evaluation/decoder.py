@@ -45,6 +45,7 @@ def look_at_decoder(
     code: Code,
     used: Bool[Tensor, " latent"],
     *,
+    labels: Float[Tensor, "sample label"] | None = None,
     n_jacobians: int = 256,
     seed: int = 0,
 ) -> Decoder:
@@ -62,9 +63,9 @@ def look_at_decoder(
         None if aligned is None else aligned.degenerate,
         None if contrast is None else contrast.score,
         len(means),
-        self_consistency(code.mean, run.encode(run.decode(code.mean)).mean, active=used).score,
+        self_consistency(code.mean, run.encode(run.decode(code.mean), labels).mean, active=used).score,
         rate_distortion(code.kl, reconstruction_losses(run, images, outputs)),
-        _split(run, images[:n_jacobians], seed),
+        _split(run, images[:n_jacobians], None if labels is None else labels[:n_jacobians], seed),
     )
 
 
@@ -77,7 +78,7 @@ def random_dto(n_latents: int, seed: int = 0, n: int = 200) -> float:
     return float((2.0 * (n_latents - matched)).clamp(min=0.0).sqrt().mean())
 
 
-def _split(run: Run, images: Tensor, seed: int) -> ReconstructionSplit:
-    draws: list[Any] = [run.encode(images, seed=seed + draw) for draw in range(N_DRAWS)]
+def _split(run: Run, images: Tensor, labels: Tensor | None, seed: int) -> ReconstructionSplit:
+    draws: list[Any] = [run.encode(images, labels, seed=seed + draw) for draw in range(N_DRAWS)]
     at_samples = torch.stack([run.decode(drawn.sampled) for drawn in draws])
     return reconstruction_split(images, run.decode(draws[0].mean), at_samples)

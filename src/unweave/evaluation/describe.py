@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from unweave.metrics.polarised.types import Rule, Type, variable_types
+from unweave.evaluation.types import types_of
+from unweave.metrics.polarised.types import Rule, Type
 from unweave.models.method import NoDecoder
 from unweave.models.posteriors import Code
 from unweave.shapes import Float, Tensor
@@ -40,10 +41,10 @@ class Description:
 def describe(run: Run, *, n: int = 2048, seed: int = 0, rule: Rule = "variance") -> Description:
     """Encode up to ``n`` examples and say what every latent is."""
     images = run.images(n, seed)
-    code = run.encode(images, seed=seed)
+    code = run.encode(images, run.labels(n, seed), seed=seed)
     variance = code.variance
     return Description(
-        variable_types(code.mean, variance, rule=rule),
+        types_of(code, rule),
         code.kl.mean(0),
         variance.mean(0),
         variance.var(0, correction=0),

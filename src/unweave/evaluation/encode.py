@@ -9,7 +9,7 @@ import torch
 
 from unweave import rng
 from unweave.shapes import Float, Int, Shaped, Tensor
-from unweave.training.run import Run
+from unweave.training.run import Run, joined
 
 BATCH_SIZE = 1024
 """Part of the result: the noise of a sampled code is a function of (seed, batch, place in the batch)."""
@@ -17,7 +17,10 @@ BATCH_SIZE = 1024
 
 @dataclass(frozen=True)
 class Encoded:
-    """Mean, variance and sample of the posterior of every row, and the factors or labels that are known."""
+    """Mean, variance and sample of the posterior of every row, and the factors or labels that are known.
+
+    The prior is the standard normal, unless the model learned one for every row.
+    """
 
     rows: Int[Tensor, " sample"]
     mean: Float[Tensor, "sample latent"]
@@ -25,6 +28,16 @@ class Encoded:
     variance: Float[Tensor, "sample latent"]
     kl: Float[Tensor, "sample latent"]
     factors: Shaped[Tensor, "sample factor"] | None
+    prior_mean: Float[Tensor, "sample latent"] | None = None
+    prior_variance: Float[Tensor, "sample latent"] | None = None
+
+    def standardised(self) -> "Encoded":
+        """The codes of (z − μ†)/σ†, whose prior is the standard normal; these ones where it is that already."""
+        if self.prior_mean is None or self.prior_variance is None:
+            return self
+        shift, scale = self.prior_mean, self.prior_variance.sqrt()
+        mean, sampled = ((codes - shift) / scale for codes in (self.mean, self.sampled))
+        return Encoded(self.rows, mean, sampled, self.variance / self.prior_variance, self.kl, self.factors)
 
 
 @torch.no_grad()
@@ -46,12 +59,14 @@ def encode(
             watch(step * BATCH_SIZE, len(rows))
         images = data.examples(some, seed=seed, step=step).to(place)
         noise = rng.normal(seed, rng.Purpose.EVALUATE, step, len(some), run.experiment.latents)
-        code = model.code(images, noise.to(place))
-        parts.append([part.cpu() for part in (code.mean, code.sampled, code.variance, code.kl)])
+        labels = run.labels(rows=some)
+        told = () if labels is None else (labels.to(place),)
+        parts.append(model.code(images, noise.to(place), *told).map(Tensor.cpu))
     if watch is not None:
         watch(len(rows), len(rows))
-    mean, sampled, variance, kl = (torch.cat(part) for part in zip(*parts))
-    return Encoded(rows, mean, sampled, variance, kl, known_factors(data, rows))
+    code = joined(parts)
+    factors = known_factors(data, rows)
+    return Encoded(rows, code.mean, code.sampled, code.variance, code.kl, factors, code.prior_mean, code.prior_variance)
 
 
 def known_factors(data: Any, rows: Int[Tensor, " sample"]) -> Shaped[Tensor, "sample factor"] | None:

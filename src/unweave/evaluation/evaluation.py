@@ -11,7 +11,7 @@ from unweave.evaluation.encode import Encoded, encode, factor_names
 from unweave.evaluation.measure import Measurer
 from unweave.evaluation.rows import find_rows
 from unweave.evaluation.scores import Scores
-from unweave.metrics.polarised.types import variable_types
+from unweave.evaluation.types import types_of
 from unweave.metrics.supervised.split import N_TEST, N_TRAIN
 from unweave.shapes import Shaped, Tensor
 from unweave.training.run import Run
@@ -35,7 +35,7 @@ class Evaluation:
     def to_plain(self) -> dict[str, Any]:
         """As dictionaries, lists and numbers, ready for JSON."""
         code = self.sample
-        types = variable_types(code.mean, code.variance) if len(code.mean) > 1 else []
+        types = types_of(code) if len(code.mean) > 1 else []
         return {
             "n_samples": len(code.rows),
             "n_world": self.n_world,

@@ -8,6 +8,7 @@ from unweave.evaluation.finding import Expected, Finding, Weight
 from unweave.evaluation.findings_in_codes import findings_in_codes
 from unweave.evaluation.findings_in_runs import findings_in_decoder, findings_in_training
 from unweave.evaluation.over_training import OverTraining
+from unweave.models.posteriors import Code
 
 
 def findings(
@@ -46,8 +47,21 @@ def sentences(description: Description, expected: Expected | None = None) -> lis
 
 def diagnose_described(description: Description) -> Diagnosis:
     """The diagnosis of the codes that a run was described by."""
-    code = description.code
-    return diagnose_codes(code.mean, code.variance, sampled=code.sampled, kl=code.kl, rule=description.rule)
+    return diagnose_code(description.code, rule=description.rule)
+
+
+def diagnose_code(code: Code, *, rule: str = "variance", seed: int = 0) -> Diagnosis:
+    """The diagnosis of a model's code of some examples, held against the model's own prior."""
+    return diagnose_codes(
+        code.mean,
+        code.variance,
+        sampled=code.sampled,
+        kl=code.kl,
+        prior_mean=code.prior_mean,
+        prior_variance=code.prior_variance,
+        rule=rule,
+        seed=seed,
+    )
 
 
 def expected_of(space: FactorSpace | None, n_factors: int | None = None) -> Expected | None:

@@ -111,13 +111,13 @@ class Measurer:
         return {find_rows([name])[0].name: dict(values) for name, values in self.options.items()}
 
     def _check_options(self) -> None:
-        for name, values in self.settings.items():
-            row = find_rows([name])[0]
+        for given, values in self.options.items():
+            row = find_rows([given])[0]
             if row not in self.rows:
-                raise ValueError(f"options are given for {name}, which is not among the metrics asked for")
+                raise ValueError(f"options are given for {row.name}, which is not among the metrics asked for")
             for key in values:
                 if key not in row.options:
-                    raise unknown(f"option of {name}", key, row.options)
+                    raise unknown(f"option of {row.name}", key, row.options)
 
     def _checked(self, codes: Any, variance: Any) -> tuple[Tensor, Tensor | None]:
         table = as_codes(codes, batched=True)

@@ -31,11 +31,16 @@ class OverTraining:
 
 
 def over_training(
-    run: Run, images: Float[Tensor, "sample ..."], types: list[Type], *, stochastic: bool = True
+    run: Run,
+    images: Float[Tensor, "sample ..."],
+    types: list[Type],
+    *,
+    labels: Float[Tensor, "sample label"] | None = None,
+    stochastic: bool = True,
 ) -> OverTraining:
     """Δ_KL from the history of a run, and the correlations of its latents at every snapshot it kept."""
     steps = _spread(sorted(run.snapshots))
-    means = [_means(run, images, run.snapshots[step]) for step in steps]
+    means = [means_of(run, run.snapshots[step], images, labels) for step in steps]
     correlations = passive_correlation(torch.stack(means), types) if means else None
     share, at = _share(run) if stochastic else (None, ())
     kl = run.history.latent("kl") if stochastic else None
@@ -54,9 +59,14 @@ def _share(run: Run) -> tuple[RegimeShare, tuple[int, ...]]:
 
 
 @torch.no_grad()
-def _means(run: Run, images: Tensor, name: str) -> Float[Tensor, "sample latent"]:
+def means_of(
+    run: Run, name: str, images: Float[Tensor, "sample ..."], labels: Float[Tensor, "sample label"] | None = None
+) -> Float[Tensor, "sample latent"]:
+    """The mean codes of images by the weights of one file; of a learned prior, as deviations from it."""
     model = run.load_weights(name)
-    return torch.cat([model.encode(part.to(run.device)).mean.cpu() for part in images.split(256)])
+    told = (images,) if labels is None else (images, labels)
+    codes = [model.encode(*(part.to(run.device) for part in batch)) for batch in zip(*(one.split(256) for one in told))]
+    return torch.cat([code.standardised().mean.cpu() for code in codes])
 
 
 def _spread(steps: list[int]) -> list[int]:

@@ -33,7 +33,7 @@ def points_of_world(world: World) -> Points:
 def points_of_run(run: Run, n: int = 10_000) -> list[Points]:
     """The data of a run, its mean codes and, where it draws any, its sampled codes."""
     images = run.images(n)
-    code = run.encode(images)
+    code = run.encode(images, run.labels(n))
     tables = [Points("data", _flat(images)), Points("mean codes", code.mean)]
     return [*tables, Points("sampled codes", code.sampled)] if bool((code.variance > 0).any()) else tables
 

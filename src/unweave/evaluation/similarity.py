@@ -8,7 +8,6 @@ import torch
 from unweave import rng
 from unweave.config import fingerprint, to_plain
 from unweave.evaluation.activations import Activations, activations
-from unweave.metrics.polarised.types import variable_types
 from unweave.metrics.similarity.cka import cka_matrix
 from unweave.metrics.similarity.layers import centred
 from unweave.metrics.similarity.matching import Matching, matching
@@ -113,12 +112,13 @@ def compare_runs(
         raise ValueError(f"a comparison needs at least 4 examples, not {n}; several times the latents is better")
     _check_worlds(runs)
     members = _members(runs, snapshots or len(runs) == 1)
-    images = runs[0].images(n, seed)
+    rows = runs[0].rows(n, seed)
+    images = runs[0].data.examples(rows, seed=seed)
     seen = []
     for place, member in enumerate(members):
         if watch is not None:
             watch(place, len(members), member.name)
-        seen.append(_look(member, images, seed))
+        seen.append(_look(member, images, member.run.labels(rows=rows), seed))
     pairs = _pairs(seen, single=len(runs) == 1)
     comparisons = []
     for place, (left, right) in enumerate(pairs):
@@ -166,17 +166,14 @@ def _title(run: Run, place: int) -> str:
 
 
 @torch.no_grad()
-def _look(member: Member, images: Tensor, seed: int) -> _Seen:
+def _look(member: Member, images: Tensor, labels: Tensor | None, seed: int) -> _Seen:
     model = member.run.load_weights(member.weights)
     # noise of its own for every model, or codes that are mostly noise would look alike; equal weights draw equal noise
     own = int(member.run.files.sums()[member.weights][:10], 16)
-    found = activations(model, images, seed=rng.derive(seed, rng.Purpose.RESAMPLE, own))
+    found = activations(model, images, labels, seed=rng.derive(seed, rng.Purpose.RESAMPLE, own))
     layers = tuple(compact(layer) for layer in found.layers)
-    by_name = dict(zip(found.names, found.layers))
-    mean = by_name["mean"].double()
-    variance = by_name.get("variance", torch.zeros_like(mean)).double()
-    used = torch.tensor([kind != "passive" for kind in variable_types(mean, variance)])
-    return _Seen(member, Activations(found.names, layers, found.n_encoder), mean, used)
+    used = torch.tensor([kind != "passive" for kind in found.types()])
+    return _Seen(member, Activations(found.names, layers, found.n_encoder), found["mean"].double(), used)
 
 
 def compact(layer: Float[Tensor, "sample feature"]) -> Float[Tensor, "sample direction"]:

@@ -123,8 +123,9 @@ def _read_columns(path: Path, kind: str) -> CodeTable:
         _check_text(path)
     try:
         frame = pl.read_csv(path, infer_schema_length=None) if kind == ".csv" else pl.read_parquet(path)
-    except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except (Exception, pl.exceptions.PanicException) as error:  # a panic is no Exception; its words are for nobody
+        panic = isinstance(error, pl.exceptions.PanicException)
+        reason = "it is damaged" if panic else (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"{path} cannot be read as {kind[1:]}: {reason}") from error
     chosen = {part: [name for name in frame.columns if pattern.match(name)] for part, pattern in COLUMNS.items()}
     if not chosen["codes"]:

@@ -26,8 +26,8 @@ class Strips:
 
 
 def by_deviation(description: Description) -> list[int]:
-    """Latents by the mean of σ over examples, the smallest first: the first says most, as the first of PCA does."""
-    return description.code.variance.sqrt().mean(0).argsort(stable=True).tolist()
+    """Latents by the mean of σ (in units of the prior's) over examples, the smallest first, as the first of PCA."""
+    return description.code.standardised().variance.sqrt().mean(0).argsort(stable=True).tolist()
 
 
 def strips(
@@ -36,14 +36,14 @@ def strips(
     *,
     latents: Sequence[int] | None = None,
     image: Float[Tensor, "..."] | None = None,
+    labels: Float[Tensor, " label"] | None = None,
     n: int = 11,
     width: float = 2.5,
 ) -> Strips:
     """One row a latent, in the order of :func:`by_deviation`, around the code of an image."""
     found = description or describe(run)
     chosen = _chosen(run, latents, found)
-    start = run.images(1)[0] if image is None else image
-    frames = run.traverse(start, latents=chosen, n=n, width=width)
+    frames = run.traverse(image, labels, latents=chosen, n=n, width=width)
     return _strips(frames, torch.linspace(-width, width, n), chosen, found)
 
 
@@ -53,6 +53,7 @@ def plane(
     second: int,
     *,
     image: Float[Tensor, "..."] | None = None,
+    labels: Float[Tensor, " label"] | None = None,
     n: int = 9,
     width: float = 2.5,
 ) -> Float[Tensor, "row column ..."]:
@@ -63,12 +64,12 @@ def plane(
     _inside(run, (first, second))
     if first == second:
         raise ValueError(f"a plane needs two different latents, given {first} twice")
-    start = run.encode(run.images(1) if image is None else image[None]).mean[0]
+    start = run.start(image, labels)
     values = torch.linspace(-width, width, n)
-    codes = start.repeat(n, n, 1)
+    codes = start.mean[0].repeat(n, n, 1)
     # upwards is more, as on paper
-    codes[:, :, first] = values.flip(0)[:, None]
-    codes[:, :, second] = values
+    codes[:, :, first] = start.in_deviations(0, first, values.flip(0))[:, None]
+    codes[:, :, second] = start.in_deviations(0, second, values)
     return run.decode(codes.flatten(0, 1)).unflatten(0, (n, n))
 
 
@@ -78,11 +79,12 @@ def eigenfaces(
     """The decoded mean code, and z_mean ± width · e_j for the first latents in the order of their mean σ."""
     found = description or describe(run)
     chosen = by_deviation(found)[:n_latents]
-    middle = run.encode(run.images(N_MEAN, seed)).mean.mean(0)
-    codes = middle.repeat(len(chosen), 3, 1)
+    code = run.encode(run.images(N_MEAN, seed), run.labels(N_MEAN, seed))
+    scale = torch.ones_like(code.mean[0]) if code.prior_variance is None else code.prior_variance.sqrt().mean(0)
+    codes = code.mean.mean(0).repeat(len(chosen), 3, 1)
     for row, latent in enumerate(chosen):
-        codes[row, 0, latent] -= width
-        codes[row, 2, latent] += width
+        codes[row, 0, latent] -= width * scale[latent]
+        codes[row, 2, latent] += width * scale[latent]
     frames = run.decode(codes.flatten(0, 1)).unflatten(0, (len(chosen), 3))
     return _strips(frames, torch.tensor([-width, 0.0, width]), chosen, found)
 

@@ -1,6 +1,8 @@
 """The model: an encoder, a decoder, and the distributions that their outputs stand for."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -32,19 +34,45 @@ class Architecture:
 class Encoder(nn.Module):
     """A network's trunk with one linear head for every parameter of the posterior."""
 
-    def __init__(self, architecture: Architecture) -> None:
+    def __init__(self, architecture: Architecture, joined: int = 0) -> None:
         super().__init__()
-        self.trunk, n_features = architecture.network.trunk(architecture.shape)
+        more = (joined,) if joined else ()
+        self.trunk, n_features = architecture.network.trunk(architecture.shape, *more)
         sizes = architecture.posterior.heads(architecture.latents)
         self.heads = nn.ModuleDict({name: Dense(n_features, size) for name, size in sizes.items()})
 
-    def forward(self, x: Float[Tensor, "batch ..."]) -> Heads:
-        features = self.trunk(x)
+    def forward(self, x: Float[Tensor, "batch ..."], *joined: Float[Tensor, "batch column"]) -> Heads:
+        features = self.trunk(x, *joined)
         return {name: head(features) for name, head in self.heads.items()}
 
 
-class Autoencoder(nn.Module):
+class Model(nn.Module, ABC):
+    """What is opened again after training: an encoder and, but for methods that train none, a decoder."""
+
+    architecture: Architecture
+    encoder: Any
+    decoder: Any
+    log_noise: Tensor | None
+
+    @abstractmethod
+    def code(self, x: Float[Tensor, "batch ..."], noise: Float[Tensor, "batch latent"]) -> Code:
+        """Mean, variance, sample and KL of every latent."""
+
+    @abstractmethod
+    def decode(self, code: Float[Tensor, "batch latent"]) -> Float[Tensor, "batch ..."]:
+        """The expected example for a code: images in [0, 1]."""
+
+    def encode(self, x: Float[Tensor, "batch ..."]) -> Code:
+        """The code without noise: ``sampled`` is the mean."""
+        noise = torch.zeros(len(x), self.architecture.latents, dtype=x.dtype, device=x.device)
+        return self.code(x, noise)
+
+
+class Autoencoder(Model):
     """A variational autoencoder; deterministic autoencoders are its noiseless case."""
+
+    encoder: Encoder
+    decoder: nn.Module
 
     def __init__(self, architecture: Architecture, init: Scheme | None = "glorot", seed: int = 0) -> None:
         super().__init__()
@@ -65,11 +93,6 @@ class Autoencoder(nn.Module):
     def code(self, x: Float[Tensor, "batch ..."], noise: Float[Tensor, "batch latent"]) -> Code:
         """Mean, variance, sample and KL of every latent."""
         return self.architecture.posterior.code(self.encoder(x), noise)
-
-    def encode(self, x: Float[Tensor, "batch ..."]) -> Code:
-        """The code without noise: ``sampled`` is the mean."""
-        noise = torch.zeros(len(x), self.architecture.latents, dtype=x.dtype, device=x.device)
-        return self.code(x, noise)
 
     def decode(self, code: Float[Tensor, "batch latent"]) -> Float[Tensor, "batch ..."]:
         """The expected example for a code: images in [0, 1]."""

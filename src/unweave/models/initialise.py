@@ -40,7 +40,7 @@ def _as_made(module: nn.Module) -> set[str]:
 
 
 def _limit(name: str, parameter: Tensor, scheme: Scheme, fan_in: int) -> float:
-    if name.endswith("log_noise"):
+    if name.endswith("log_noise") or "_offset" in name:
         return 0.0
     if scheme == "pytorch":
         return 1.0 / math.sqrt(fan_in)

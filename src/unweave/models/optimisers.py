@@ -164,9 +164,11 @@ class AdamW(Adam):
     """
 
     name: ClassVar[str] = "adamw"
-    learning_rate: Scalar = number(1e-3, above=0, help="size of a step")
-    weight_decay: float = number(0.1, least=0, help="share of a weight that is taken off, times the learning rate")
-    clip: float = number(1.0, above=0, help="largest size of each entry of a weight's gradient")
+    learning_rate: Scalar = number(1e-3, above=0, most=1e6, help="size of a step")
+    weight_decay: float = number(
+        0.1, least=0, most=1e6, help="share of a weight that is taken off, times the learning rate"
+    )
+    clip: float = number(1.0, above=0, most=1e30, help="largest size of each entry of a weight's gradient")
 
     def update(self, parameters: Mapping[str, Tensor], gradients: list[Tensor], state: Tensors) -> None:
         weights = [_is_weight(name) for name in parameters]
@@ -206,7 +208,7 @@ class SGD(Optimiser):
     name: ClassVar[str] = "sgd"
     learning_rate: Scalar = number(0.1, above=0, help="size of a step")
     momentum: float = number(0.9, least=0, below=1, help="memory of the gradients")
-    weight_decay: float = number(1e-5, least=0, help="times the weights, added to their gradients")
+    weight_decay: float = number(1e-5, least=0, most=1e6, help="times the weights, added to their gradients")
     factor: float = number(0.1, above=0, most=1, help="what the learning rate is multiplied with from time to time")
     every: int = number(1_000_000, least=1, most=10**12, help="updates between two such times")
     average: float = number(0.999, least=0, below=1, help="memory of the average of the weights; 0 for none")

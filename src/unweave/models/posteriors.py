@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,20 +15,57 @@ Heads = dict[str, Float[Tensor, "batch output"]]
 
 @dataclass(frozen=True)
 class Code:
-    """What the encoder says of a batch. ``variance`` is the marginal one; ``kl`` sums over latents to the KL."""
+    """What the encoder says of a batch. ``variance`` is the marginal one; ``kl`` sums over latents to the KL.
+
+    The prior is the standard normal, or the one that the model learned for each example.
+    """
 
     mean: Float[Tensor, "batch latent"]
     log_variance: Float[Tensor, "batch latent"]
     sampled: Float[Tensor, "batch latent"]
     kl: Float[Tensor, "batch latent"]
+    prior_mean: Float[Tensor, "batch latent"] | None = None
+    prior_log_variance: Float[Tensor, "batch latent"] | None = None
 
     @property
     def variance(self) -> Float[Tensor, "batch latent"]:
         return self.log_variance.exp()
 
+    @property
+    def prior_variance(self) -> Float[Tensor, "batch latent"] | None:
+        return None if self.prior_log_variance is None else self.prior_log_variance.exp()
+
+    def standardised(self) -> "Code":
+        """The code of (z − μ†)/σ†, whose prior is the standard normal; itself where the prior is that already."""
+        if self.prior_mean is None or self.prior_log_variance is None:
+            return self
+        mean, sampled = (
+            (codes - self.prior_mean) * torch.exp(-0.5 * self.prior_log_variance) for codes in (self.mean, self.sampled)
+        )
+        return Code(mean, self.log_variance - self.prior_log_variance, sampled, self.kl)
+
+    def in_deviations(self, row: int, latent: int, values: Float[Tensor, " step"]) -> Float[Tensor, " step"]:
+        """Values of a latent so many deviations of a row's prior from its mean; themselves for the standard normal."""
+        if self.prior_mean is None or self.prior_log_variance is None:
+            return values
+        return self.prior_mean[row, latent] + torch.exp(0.5 * self.prior_log_variance[row, latent]) * values
+
     def detach(self) -> "Code":
         """The same numbers, without their history."""
-        return Code(self.mean.detach(), self.log_variance.detach(), self.sampled.detach(), self.kl.detach())
+        return self.map(torch.Tensor.detach)
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> "Code":
+        """The code with every one of its tensors changed."""
+        held = {name: value for name, value in vars(self).items() if value is not None}
+        return Code(**{name: change(value) for name, value in held.items()})
+
+
+def under_prior(code: Code, mean: Float[Tensor, "batch latent"], log_variance: Float[Tensor, "batch latent"]) -> Code:
+    """A code with independent latents under a learned prior N(μ†, diag σ†²), its KL to that."""
+    # KL_j = ½ ((σ² + (μ − μ†)²) / σ†² + log σ†² − log σ² − 1)
+    scaled = (code.variance + (code.mean - mean).square()) * torch.exp(-log_variance)
+    kl = 0.5 * (scaled + log_variance - code.log_variance - 1.0)
+    return Code(code.mean, code.log_variance, code.sampled, kl, mean, log_variance)
 
 
 class Posterior(ABC):

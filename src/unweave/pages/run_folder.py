@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from unweave.evaluation.describe import Description, describe
 from unweave.evaluation.findings import expected_of, sentences
 from unweave.pages.page import Page
 from unweave.pages.run import CodeSamples, LatentTable, Pictures, TrainingCurves, run_page
+from unweave.shapes import Tensor
 from unweave.training.engine import LATENT_STATISTICS
 from unweave.training.experiment import experiment_to
 from unweave.training.run import Run
@@ -73,13 +73,14 @@ def _curves(run: Run) -> TrainingCurves:
 
 
 def _pictures(run: Run) -> Pictures:
-    originals = run.images(N_PICTURES)
-    frames = run.traverse(_middling(run), n=N_FRAMES, width=WIDTH)
+    originals, labels = run.images(N_PICTURES), run.labels(N_PICTURES)
+    frames = run.traverse(*_middling(run), n=N_FRAMES, width=WIDTH)
     values = np.linspace(-WIDTH, WIDTH, N_FRAMES)
-    return Pictures(frames.numpy(), values, originals.numpy(), run.reconstruct(originals).numpy())
+    return Pictures(frames.numpy(), values, originals.numpy(), run.reconstruct(originals, labels).numpy())
 
 
-def _middling(run: Run) -> torch.Tensor:
-    """The example whose code is nearest the middle, where traversals have room to both sides."""
-    images = run.images(256)
-    return images[run.encode(images).mean.square().sum(1).argmin()]
+def _middling(run: Run) -> tuple[Tensor, Tensor | None]:
+    """The example whose code is nearest the middle, where traversals have room to both sides, and its labels."""
+    images, labels = run.images(256), run.labels(256)
+    middle = run.encode(images, labels).mean.square().sum(1).argmin()
+    return images[middle], None if labels is None else labels[middle]

@@ -12,12 +12,13 @@ from unweave.evaluation.decoder import Decoder, look_at_decoder
 from unweave.evaluation.diagnosis import Diagnosis, diagnose_codes
 from unweave.evaluation.encode import known_factors
 from unweave.evaluation.finding import Expected, Finding
-from unweave.evaluation.findings import expected_of, findings
+from unweave.evaluation.findings import diagnose_code, expected_of, findings
 from unweave.evaluation.over_training import OverTraining, over_training
 from unweave.evaluation.posterior_file import read_posteriors
 from unweave.evaluation.scores import plain
 from unweave.metrics.polarised.rate_distortion import rate_distortion
 from unweave.models.method import NoDecoder
+from unweave.models.posteriors import Code
 from unweave.shapes import Int, Tensor
 from unweave.training.run import Run
 
@@ -100,12 +101,13 @@ def diagnose_run(
 
     ``accuracy`` also fits linear models to every combination of variable types, which takes the data's factors.
     """
-    images = run.images(n, seed)
-    code = run.encode(images, seed=seed)
-    found = diagnose_codes(code.mean, code.variance, sampled=code.sampled, kl=code.kl, rule=rule, seed=seed)
+    images, labels = run.images(n, seed), run.labels(n, seed)
+    code = run.encode(images, labels, seed=seed)
+    found = diagnose_code(code, rule=rule, seed=seed)
     used = torch.tensor([kind != "passive" for kind in found.types])
-    decoder = look_at_decoder(run, images, code, used, n_jacobians=n_jacobians, seed=seed) if run.decodes else None
-    training = over_training(run, images, found.types, stochastic=found.stochastic)
+    looked: dict[str, Any] = {"labels": labels, "n_jacobians": n_jacobians, "seed": seed}
+    decoder = look_at_decoder(run, images, code, used, **looked) if run.decodes else None
+    training = over_training(run, images, found.types, labels=labels, stochastic=found.stochastic)
     expected = expected_of(run.experiment.world.card().space, n_factors)
     experiment = run.experiment
     no_decoder = "" if run.decodes else str(NoDecoder(experiment.objective.name))
@@ -117,7 +119,7 @@ def diagnose_run(
         decoder,
         training,
         None if decoder is None else decoder.rate_distortion.distortion,
-        _accuracy(run, found, run.rows(n, seed), seed) if accuracy else (),
+        _accuracy(run, code, found, run.rows(n, seed), seed) if accuracy else (),
     )
 
 
@@ -143,11 +145,15 @@ def diagnose_file(
     return Diagnosed(given.name, found, findings(found, expected), expected, distortion=distortion)
 
 
-def _accuracy(run: Run, found: Diagnosis, rows: Int[Tensor, " sample"], seed: int) -> tuple[TypeAccuracy, ...]:
+def _accuracy(
+    run: Run, code: Code, found: Diagnosis, rows: Int[Tensor, " sample"], seed: int
+) -> tuple[TypeAccuracy, ...]:
     factors = known_factors(run.data, rows)
     if factors is None:
         raise ValueError(f"{run.path} learned from data without factors or labels: there is nothing to predict")
-    return accuracy_by_type(found.mean, found.sampled, factors, found.types, seed=seed)
+    # the codes as they are: one that is divided by its prior would tell what it was told
+    mean, sampled = (found.mean, found.sampled) if code.prior_mean is None else (code.mean, code.sampled)
+    return accuracy_by_type(mean, sampled, factors, found.types, seed=seed)
 
 
 def write_diagnosis(run: Run, diagnosed: Diagnosed) -> Path:

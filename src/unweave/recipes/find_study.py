@@ -65,5 +65,7 @@ def _sentence(error: Exception, path: Path) -> str:
     """What went wrong, and in which line of the recipe."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == path.name]
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
+    if isinstance(error, UnicodeDecodeError) and not frames:
+        return f"the recipe failed ({path}): it is no UTF-8 text"
     where = f"{path.name}, line {line}" if line else str(path)
     return f"the recipe failed ({where}): {type(error).__name__}: {error}"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from unweave.config import unknown
 from unweave.pages.outcome import Outcome
@@ -15,6 +15,10 @@ from unweave.studies.study import SIZES, Study
 
 Bring = Callable[[Study], Results]
 """Brings a study to its end: by training and measuring, or by taking over runs that were trained elsewhere."""
+
+
+class AllFailed(ValueError):
+    """Every model of a study was tried, and none came to its end."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ def reproduce(
     study = chosen.study(size)
     results = bring(study) if study.experiments else Results(study, Store(store), ())
     if study.experiments and not results.table.height:
-        raise ValueError(f"no model of {study.name} is finished in {store}, so there is nothing to judge")
+        _refuse(results, f"no model of {study.name} is finished in {store}, so there is nothing to judge")
     outcome = chosen.judge(results, size)
     folder = Path(output) if output else Store(store).home / "reports" / f"{name}-{size}"
     meta = {"published in": chosen.source, "size": size} | _counts(results)
@@ -65,6 +69,13 @@ def reproduce(
         kicker=f"unweave reproduce {name}",
     )
     return Reproduced(name, size, page, outcome)
+
+
+def _refuse(results: Results, words: str) -> NoReturn:
+    failed = results.failed
+    if not failed.height:
+        raise ValueError(words)
+    raise AllFailed(f"{words}: {failed.height} failed, the first one because {failed['failure'][0]}")
 
 
 def _counts(results: Results) -> dict[str, Any]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 FOLDERS = {
     "bonheme2023": "bonheme2023polarised",
     "locatello2019": "locatello2019challenging",
+    "own": "unweave",
     "zietlow2022": "zietlow2022analysis",
 }
 """One folder a paper, and its key in the bibliography."""
@@ -36,6 +37,10 @@ class Listed(NamedTuple):
 
 
 REPRODUCTIONS: dict[str, Listed] = {
+    "b-fig-5.1": Listed("bonheme2023.fig_5_1", "Passive latents of an iVAE with prior mean 0", "Figure 5.1"),
+    "b-fig-5.2": Listed("bonheme2023.fig_5_2", "Active latents of an iVAE with prior mean 0", "Figure 5.2"),
+    "b-fig-5.3": Listed("bonheme2023.fig_5_3", "Passive latents of an iVAE with a learned prior mean", "Figure 5.3"),
+    "b-fig-5.4": Listed("bonheme2023.fig_5_4", "Active latents of an iVAE with a learned prior mean", "Figure 5.4"),
     "b-fig-6.2": Listed("bonheme2023.fig_6_2", "Mean codes of passive, mixed and active latents", "Figure 6.2"),
     "b-fig-6.3": Listed("bonheme2023.fig_6_3", "Sampled codes of passive, mixed and active latents", "Figure 6.3"),
     "b-fig-6.4": Listed("bonheme2023.fig_6_4", "Accuracy by type of latent", "Figure 6.4"),
@@ -95,6 +100,9 @@ REPRODUCTIONS: dict[str, Listed] = {
         "locatello2019.theorem_1",
         "Without further assumptions nothing tells disentangled factors from entangled ones",
         "Theorem 1",
+    ),
+    "u-supervision": Listed(
+        "own.supervision", "Pairs and labels help where they mean something", "the gain of supervision"
     ),
     "z-table-3.2": Listed("zietlow2022.table_3_2", "Training is polarised almost from its beginning", "Table 3.2"),
     "z-table-3.3": Listed("zietlow2022.table_3_3", "Diagonal posteriors make decoders orthogonal", "Table 3.3"),

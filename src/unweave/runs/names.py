@@ -39,10 +39,14 @@ def read_plain(folder: Path, name: str, *, follow_links: bool = False, most: int
         if error.errno == errno.ENXIO:  # a socket, or a pipe that nobody reads
             raise ValueError(f"{folder / name} is no regular file") from error
         raise
-    with os.fdopen(handle, "rb", buffering=0) as file:
+    try:
         known = os.fstat(handle)
-        if not stat.S_ISREG(known.st_mode):
+        if not stat.S_ISREG(known.st_mode):  # a folder, say, which could not even be read to its end
             raise ValueError(f"{folder / name} is no regular file")
+    except BaseException:
+        os.close(handle)
+        raise
+    with os.fdopen(handle, "rb", buffering=0) as file:
         if most is not None and known.st_size > most:
             raise ValueError(f"{folder / name} has {known.st_size:,} bytes, more than the {most:,} that are read")
         return file.readall()

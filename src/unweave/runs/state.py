@@ -1,5 +1,6 @@
 """How far a run has come, from its folder alone."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -69,7 +70,13 @@ def failure_of(folder: RunFolder) -> dict[str, Any] | None:
     if not folder.has(FAILURE):
         return None
     found = folder.read_json(FAILURE)
-    return found if isinstance(found, dict) else {"reason": f"{FAILURE} holds no object"}
+    if not isinstance(found, dict):
+        return {"reason": f"{FAILURE} holds no object"}
+    try:
+        json.dumps(found, allow_nan=False)
+    except ValueError:
+        return {"reason": f"{FAILURE} holds a number that is not finite"}
+    return found
 
 
 def _trained(folder: RunFolder, thorough: bool) -> State | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.runs.names import check_name, read_plain
-from unweave.studies.sealed import sealed, unsealed
+from unweave.sealed import sealed, unsealed
 
 BEAT, PATIENCE = 5.0, 60.0
 """Seconds between two beats, and without one until a holder on another machine counts as dead."""

@@ -14,9 +14,9 @@ from typing import Any
 from unweave.config import unknown
 from unweave.files import write_text
 from unweave.runs.names import read_plain
+from unweave.sealed import is_sealed, sealed, unsealed
 from unweave.studies.leases import born
 from unweave.studies.measures.measure import protocol_of
-from unweave.studies.sealed import is_sealed, sealed, unsealed
 from unweave.studies.study import Study
 
 

@@ -11,7 +11,7 @@ from unweave.files import digest, write_text
 from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.runs.names import read_plain
 from unweave.runs.sums import SUMS
-from unweave.studies.sealed import is_sealed, sealed, unsealed
+from unweave.sealed import is_sealed, sealed, unsealed
 from unweave.training.experiment import Experiment, experiment_to
 from unweave.training.results import environment
 

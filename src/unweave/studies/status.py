@@ -1,20 +1,16 @@
 """How far a study is: done, running, failed, waiting; its pace and the time that is left."""
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unweave.runs.folder import WEIGHTS
 from unweave.studies.record import Record, read_progress
 from unweave.studies.repair import CheckedFolders
-from unweave.studies.store import Store
+from unweave.studies.store import Store, with_damaged
 
 if TYPE_CHECKING:
     import polars as pl
 
 DAY = 86_400.0
-READ_AT_MOST = 1 << 30
-"""Bytes of weights up to which a study's files are checked whenever its status is asked for."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +34,8 @@ class Status:
     """Runs that failed and why."""
     workers: tuple[str, ...] = ()
     """Who works on runs of this study: host and process."""
+    unchecked: int = 0
+    """Finished runs whose weights were not read yet: the next look goes on with them."""
 
     def to_plain(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -49,7 +47,7 @@ def status_of(store: Store, record: Record) -> Status:
     import polars as pl
 
     table = store.table(record.experiments, measures=record.measures or None)
-    table = _without_damaged_weights(store, table)
+    table, unchecked = _without_damaged_files(store, table)
     counts = dict(table["state"].value_counts().rows()) if table.height else {}
     total = len(record.experiments)
     n = {state: int(counts.get(state, 0)) for state in ("done", "running", "failed", "damaged")}
@@ -71,38 +69,26 @@ def status_of(store: Store, record: Record) -> Status:
         seconds_left=None if rate is None or not alive else (waiting + n["running"]) / rate,
         failures=tuple(zip(failures["id"], failures["failure"])) if failures.height else (),
         workers=_workers(store, record),
+        unchecked=unchecked,
     )
 
 
-def _without_damaged_weights(store: Store, table: "pl.DataFrame") -> "pl.DataFrame":
-    """The table with runs as ``damaged`` whose files are not the ones that were written, where looking is cheap."""
+def _without_damaged_files(store: Store, table: "pl.DataFrame") -> tuple["pl.DataFrame", int]:
+    """The table with runs as ``damaged`` whose files are not the ones that were written, and how many are unchecked."""
     import polars as pl
 
-    ids = table.filter(pl.col("state") == "done")["id"].to_list() if table.height else []
-    folders = [store.folder(run_id) for run_id in ids]
-    if sum(_size(folder.path / WEIGHTS) for folder in folders) > READ_AT_MOST:
-        return table
+    ids = {
+        state: table.filter(pl.col("state") == state)["id"].to_list() if table.height else []
+        for state in ("done", "damaged")
+    }
+    if unchecked := store.unchecked(ids["done"]):
+        return table, unchecked
+    folders = map(store.folder, ids["done"] + ids["damaged"])
     problems = {
         run_id: ", ".join(f"{name} ({problem})" for name, problem in sorted(found.items()))
         for run_id, found in CheckedFolders(store.home).problems(folders).items()
     }
-    is_damaged = pl.col("id").is_in(list(problems))
-    failure = pl.col("failure") if "failure" in table.columns else pl.lit(None, pl.String)
-    return (
-        table.with_columns(
-            pl.when(is_damaged).then(pl.lit("damaged")).otherwise(pl.col("state")).alias("state"),
-            pl.when(is_damaged).then(pl.col("id").replace(problems)).otherwise(failure).alias("failure"),
-        )
-        if problems
-        else table
-    )
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+    return with_damaged(table, problems), 0
 
 
 def _workers(store: Store, record: Record) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """The store: a folder of run folders. The folders are the truth; everything else about them can be rebuilt."""
 
+import contextlib
 import tempfile
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ from unweave.files import write_text
 from unweave.runs.columns import shown_names
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import read_plain
+from unweave.runs.weights import CheckedWeights
+from unweave.sealed import sealed, unsealed
 from unweave.studies.index import picked, refresh
 from unweave.studies.leases import Holders
 from unweave.training.run import Run
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Of the store's own files below ``.unweave``."""
+
+CHECKED = "weights.json"
+READ_AT_MOST = 1 << 30
+"""Bytes of weights that one table reads to see whether they are whole; the next one goes on with the rest."""
 
 
 class Store:
@@ -62,7 +69,8 @@ class Store:
 
         With ``ids``, the rows of those that have begun, in the order given. With ``measures``, the names of files,
         those measures and no others: what ``unweave evaluate`` finds is left out too. Two settings of one measure are
-        two columns, ``fondue@1a2b.n`` and ``fondue@9f00.n``.
+        two columns, ``fondue@1a2b.n`` and ``fondue@9f00.n``. A run whose weights are not the ones that were written is
+        ``damaged``, with the reason as ``failure``; weights are read once, up to 1 GiB a call (:meth:`unchecked`).
         """
         import polars as pl
 
@@ -78,7 +86,24 @@ class Store:
         held = list(self.running())
         running = (pl.col("state") == "unfinished") & pl.col("id").is_in(held)
         state = pl.when(running).then(pl.lit("running")).otherwise("state").alias("state")
-        return picked(table, shown).with_columns(state)
+        done = table.filter(pl.col("state") == "done")["id"].to_list()
+        return with_damaged(picked(table, shown).with_columns(state), self._damaged_weights(done))
+
+    def unchecked(self, ids: Iterable[str]) -> int:
+        """How many of these runs have weights that no table has read yet."""
+        checked = CheckedWeights(checked_weights(self.home), 0)
+        for run_id in ids:
+            checked.problem(f"{self.root}/{run_id}")
+        return checked.unread
+
+    def _damaged_weights(self, ids: Iterable[str]) -> dict[str, str]:
+        before = checked_weights(self.home)
+        checked = CheckedWeights(before, READ_AT_MOST)
+        found = {run_id: problem for run_id in ids if (problem := checked.problem(f"{self.root}/{run_id}"))}
+        if checked.whole != before:
+            with contextlib.suppress(OSError):  # a store that may only be read
+                write_text(self.home / CHECKED, sealed({"weights": checked.whole}))
+        return found
 
     def running(self) -> dict[str, dict[str, Any]]:
         """Runs that someone works on now, with the host and the process."""
@@ -106,6 +131,30 @@ class Store:
                 raise ValueError(f"DuckDB cannot answer this: {error}") from error
             names = [column[0] for column in found.description or ()]
             return pl.DataFrame(found.fetchall(), schema=names, orient="row", infer_schema_length=None)
+
+
+def checked_weights(home: Path) -> dict[str, str]:
+    """The runs whose weights were found whole, with the sizes and times of then; none where that cannot be read."""
+    try:
+        found = unsealed(read_plain(home, CHECKED)).get("weights")
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def with_damaged(table: "pl.DataFrame", problems: Mapping[str, str]) -> "pl.DataFrame":
+    """A table of runs in which some are ``damaged``, with the reason as ``failure``."""
+    import polars as pl
+
+    if not problems:
+        return table
+    damaged = pl.col("id").is_in(list(problems))
+    failure = pl.col("failure") if "failure" in table.columns else pl.lit(None, pl.String)
+    reason = pl.col("id").replace_strict(problems, default=None, return_dtype=pl.String)
+    return table.with_columns(
+        pl.when(damaged).then(pl.lit("damaged")).otherwise(pl.col("state")).alias("state"),
+        pl.when(damaged).then(reason).otherwise(failure).alias("failure"),
+    )
 
 
 def _check_version(file: Path) -> None:

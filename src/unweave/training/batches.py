@@ -24,7 +24,7 @@ from torch import nn
 
 from unweave import rng
 from unweave.data.correlated import draw_places, row_thresholds
-from unweave.data.pairings import Pairing
+from unweave.data.pairings import Pairing, RandomPairs
 from unweave.data.world import Data
 from unweave.models.objectives import Batch, Context, Draw, Method
 from unweave.rng import Purpose
@@ -122,10 +122,30 @@ def check_supervision(experiment: Experiment, data: Data) -> None:
             f"{method.name} must know which factors the two of a pair share, and {world} does not say;"
             " take a world with factors (`unweave worlds` shows which)"
         )
-    if {"labels", "labelled_labels"} & {*method.batch} and data.space is None and data.labels is None:
+    if {"labels", "labelled_labels"} & {*method.batch}:
+        _check_labels(method.name, world, data)
+
+
+def _check_labels(method: str, world: str, data: Data) -> None:
+    if not data.label_sizes:
         raise ValueError(
-            f"{method.name} learns from labels, and {world} has none: take a world with factors (`unweave worlds` shows"
+            f"{method} learns from labels, and {world} has none: take a world with factors (`unweave worlds` shows"
             " which), or own data with labels"
+        )
+    if data.segments is None and data.space is not None:
+        return
+    labels = data.given(torch.arange(len(data), device=data.store.device)).to(torch.float64)
+    missing = (~torch.isfinite(labels)).nonzero()
+    if len(missing):
+        row, column = missing[0].tolist()
+        raise ValueError(
+            f"{method} needs every label of every row, and {len(missing)} of {world} are missing, the first in row"
+            f" {row + 1}, {data.given_names[column]}; fill them in, or leave those rows out"
+        )
+    if bool((labels == labels[:1]).all()):
+        raise ValueError(
+            f"{method} learns from how examples with different labels differ, and in {world} all have the same"
+            f" ({', '.join(data.given_names)}); give two segments or classes at least"
         )
 
 
@@ -163,7 +183,7 @@ def draw(source: Source, steps: Int[Tensor, " step"]) -> Draws:
         drawn[_rows_of("labelled_images")] = _picked(source.labelled, places)
     for part in ("labels", "labelled_labels"):
         if part in source.parts:
-            known = source.data.factors(drawn[_rows_of("images" if part == "labels" else "labelled_images")])
+            known = source.data.given(drawn[_rows_of("images" if part == "labels" else "labelled_images")])
             drawn[part] = known.to(torch.float32)
     for number, (part, own) in enumerate(source.own_draws.items()):
         drawn[part] = DRAWN[own.kind](seeds, Purpose.METHOD + number, steps, size, own.columns)
@@ -274,8 +294,12 @@ def _picked(
 def _paired(source: Source, pairing: Pairing, first: Tensor, seeds: Tensor, steps: Tensor) -> Draws:
     """Rows of firsts and partners, and what is known of how they differ."""
     if source.data.pairs is not None:
-        both = source.data.pairs[first].unbind(-1)
-        return {_rows_of("images"): torch.cat(both, dim=-1)}
+        known = source.data.pairs
+        one, other = known[first].unbind(-1)
+        if isinstance(pairing, RandomPairs):  # the control: partners of others
+            words = rng.words(seeds, Purpose.PAIR, steps, first.shape[-1], 1)[..., 0]
+            other = known[(words * len(known)) >> 32, 1]
+        return {_rows_of("images"): torch.cat([one, other], dim=-1)}
     space = source.data.space
     assert space is not None
     n_words = pairing.n_words(space)

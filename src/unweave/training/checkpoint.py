@@ -118,8 +118,12 @@ def model_with(method: Method, architecture: Architecture, tensors: Tensors, pla
 
     Shapes are compared before the model is made, so that it is never larger than the file.
     """
-    with torch.device("meta"):
-        wanted = method.model(architecture).state_dict()
+    try:
+        with torch.device("meta"):
+            wanted = method.model(architecture).state_dict()
+    except (ValueError, RuntimeError) as error:  # RuntimeError: a layer of more numbers than there can be
+        reason = str(error) if isinstance(error, ValueError) else "no such layer can be made"
+        raise ValueError(f"{place} does not fit the model's settings: {reason}") from error
     for name in sorted({*wanted, *tensors}):
         expected, given = (_size_of(held.get(name)) for held in (wanted, tensors))
         if expected != given:

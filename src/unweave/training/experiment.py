@@ -121,6 +121,9 @@ class Experiment:
         """This experiment with every automatic choice made and every number checked."""
         # objects are checked like files, and BetaVAE(6) and BetaVAE(6.0) are one experiment with one id
         asked: Experiment = from_plain(Experiment, self, TABLES)
+        if asked.optimiser != Adam() and all(phase.optimiser is not None for phase in asked.objective.phases()):
+            name = asked.objective.name
+            raise ValueError(f"{name} has an optimiser of its own: leave out optimiser, set objective.learning_rate")
         if any(step > asked.n_updates for step in asked.snapshots):
             raise ValueError(f"snapshots must lie in 0…{asked.n_updates}, given {asked.snapshots}")
         return from_plain(Experiment, replace(asked, world=asked.world.resolve(), plan=asked.plan.resolve()), TABLES)

@@ -14,9 +14,9 @@ from unweave.models import (
     OBJECTIVES,
     POSTERIORS,
     Architecture,
-    Autoencoder,
     Likelihood,
     Method,
+    Model,
     Network,
     Posterior,
 )
@@ -72,7 +72,7 @@ def _export_manipulation(run: Run, folder: RunFolder) -> Path:
     return folder.path
 
 
-def from_pretrained(source: Path | str) -> Autoencoder:
+def from_pretrained(source: Path | str) -> Model:
     """A model from an exported folder, or from the Hugging Face hub by its name ``owner/model``.
 
     >>> import unweave as uw
@@ -126,6 +126,7 @@ def card(run: Run) -> str:
     ending = f"{words} of the last recorded batch: {float(last.column(term)[-1]):.2f}"
     decoding = "pictures = model.decode(code.mean)" if run.decodes else "# an encoder alone: nothing can be decoded"
     kind = "variational autoencoder" if _is_usual(experiment.objective) else f"{experiment.objective.name} model"
+    given = "images, labels" if run.reads_labels else "images"
     return f"""---
 library_name: unweave
 tags: [variational-autoencoder, representation-learning, disentanglement]
@@ -139,7 +140,7 @@ A {kind} with {experiment.latents} latents, trained for {experiment.steps:,} ste
 import unweave as uw
 
 model = uw.from_pretrained("this-folder")
-code = model.encode(images)        # code.mean, code.variance, code.kl
+code = model.encode({given})        # code.mean, code.variance, code.kl
 {decoding}
 ```
 

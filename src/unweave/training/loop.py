@@ -9,6 +9,7 @@ import torch
 from unweave.data.world import Data
 from unweave.runs.folder import RunFolder
 from unweave.training.alone import Alone
+from unweave.training.batches import check_supervision
 from unweave.training.checkpoint import Checkpoints
 from unweave.training.engine import Engine
 from unweave.training.experiment import Experiment, read_experiment
@@ -28,8 +29,13 @@ def train(
     """Train to the end and return the run's folder. The same call twice resumes, or returns at once."""
     experiment = experiment.resolve()
     run = RunFolder(folder if folder is not None else Path("runs") / experiment.id)
+    if _is_left_alone(run):
+        claim(run, experiment)
+        return run.path
     if experiment.plan.precision == "bf16":
         return _train_as_fleet(run, experiment, data, how)
+    if data is not None:
+        check_supervision(experiment, data)
     with run.locked():
         claim(run, experiment)
         if not run.has("model.safetensors"):
@@ -80,6 +86,12 @@ def drive(engine: Engine, folders: Sequence[RunFolder], home: RunFolder, how: Ru
                 watch(report)
     _keep_snapshots(engine, folders, last)
     return [keep_result(folder, engine, member, recording) for member, folder in enumerate(folders)]
+
+
+def _is_left_alone(run: RunFolder) -> bool:
+    """Whether a run is finished and tidy: nothing has to be written, so that it may lie where nothing can be."""
+    finished = run.has("config.json") and run.has("model.safetensors")
+    return finished and not run.names("checkpoints/") and not run.torn_files()
 
 
 def say(line: str) -> None:

@@ -1,14 +1,16 @@
 """A run that can be asked: its experiment, its model, its history, and what the model makes of images and codes."""
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from unweave import rng
 from unweave.data.world import Data
 from unweave.files import require_folder
-from unweave.models import Autoencoder
+from unweave.models import Architecture, Model
 from unweave.models.method import NoCodes, NoDecoder
 from unweave.models.posteriors import Code
 from unweave.runs.folder import DamagedFile, RunFolder
@@ -18,6 +20,7 @@ from unweave.training.batches import training_rows
 from unweave.training.checkpoint import model_with, read_tensors
 from unweave.training.experiment import Experiment, Form, read_experiment
 from unweave.training.history import History, read_history
+from unweave.training.labels import checked_labels, with_chosen
 
 RUN = "the folder of a run, with the config.json and model.safetensors that `unweave train` writes"
 
@@ -68,7 +71,7 @@ class Run:
             raise NoDecoder(self.experiment.objective.name)
 
     @cached_property
-    def model(self) -> Autoencoder:
+    def model(self) -> Model:
         """The trained model, ready to use."""
         self._require_done()
         if not self.files.has("model.safetensors"):
@@ -92,12 +95,12 @@ class Run:
         """Step to file name, for the weights kept during training."""
         return steps(self.files, "snapshots/")
 
-    def load_weights(self, name: str) -> Autoencoder:
+    def load_weights(self, name: str) -> Model:
         """The model with the weights of one file of this folder: a snapshot, for example."""
-        tensors, metadata = read_tensors(self.files.read(name), self.path / name)
-        form = _form(metadata, self.path / name)
-        architecture = self.experiment.architecture(form.shape, form.labels)
-        model = model_with(self.experiment.objective, architecture, tensors, self.path / name)
+        place, experiment = self.path / name, self.experiment
+        tensors, metadata = read_tensors(self.files.read(name), place)
+        architecture = _architecture(experiment, _form(metadata, place), place)
+        model = model_with(experiment.objective, architecture, tensors, place)
         return model.to(self.device, memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 
     def rows(self, n: int, seed: int = 0) -> Int[Tensor, " sample"]:
@@ -113,16 +116,40 @@ class Run:
         """Some examples of the data."""
         return self.data.examples(self.rows(n, seed), seed=seed)
 
+    @property
+    def reads_labels(self) -> bool:
+        """Whether the model encodes examples together with their labels."""
+        return "labels" in self.experiment.objective.batch
+
+    def labels(
+        self, n: int = 8, seed: int = 0, *, rows: Int[Tensor, " sample"] | None = None
+    ) -> Float[Tensor, "sample label"] | None:
+        """The labels that go with :meth:`images`, or with given rows; None for a model that reads none."""
+        if not self.reads_labels:
+            return None
+        return self.data.given(self.rows(n, seed) if rows is None else rows).to(torch.float32)
+
     @torch.no_grad()
-    def encode(self, images: Float[Tensor, "sample ..."], *, seed: int = 0, batch_size: int = 256) -> Code:
-        """Mean, variance, sample and KL of every latent, in batches; the same seed gives the same samples."""
+    def encode(
+        self,
+        images: Float[Tensor, "sample ..."],
+        labels: Any = None,
+        *,
+        seed: int = 0,
+        batch_size: int = 256,
+    ) -> Code:
+        """Mean, variance, sample and KL of every latent, in batches; the same seed gives the same samples.
+
+        A model that reads labels needs a row of them for every image (:meth:`labels`); to others they mean nothing.
+        """
         self.require_codes()
+        told = () if not self.reads_labels else (self._checked(labels, len(images)),)
         parts = []
-        for place, images_here in enumerate(images.split(batch_size)):
+        for place, (images_here, *labels_here) in enumerate(zip(*(part.split(batch_size) for part in (images, *told)))):
             noise = rng.normal(seed, rng.Purpose.EVALUATE, place, len(images_here), self.experiment.latents)
-            parts.append(self.model.code(images_here.to(self.device), noise.to(self.device)))
-        fields = ("mean", "log_variance", "sampled", "kl")
-        return Code(*(torch.cat([getattr(part, name) for part in parts]).cpu() for name in fields))
+            moved = (part.to(self.device) for part in (images_here, noise, *labels_here))
+            parts.append(self.model.code(*moved).map(Tensor.cpu))
+        return joined(parts)
 
     @torch.no_grad()
     def outputs(self, codes: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample ..."]:
@@ -134,26 +161,66 @@ class Run:
         """What the model shows for given codes."""
         return self.model.architecture.likelihood.mean(self.outputs(codes))
 
-    def reconstruct(self, images: Float[Tensor, "sample ..."]) -> Float[Tensor, "sample ..."]:
+    def reconstruct(
+        self, images: Float[Tensor, "sample ..."], labels: Float[Tensor, "sample label"] | None = None
+    ) -> Float[Tensor, "sample ..."]:
         """Images through the mean code and back."""
-        return self.decode(self.encode(images).mean)
+        return self.decode(self.encode(images, labels).mean)
 
     def traverse(
         self,
         image: Float[Tensor, "..."] | None = None,
+        labels: Float[Tensor, " label"] | None = None,
         *,
         latents: list[int] | None = None,
         n: int = 9,
         width: float = 2.5,
     ) -> Float[Tensor, "latent step ..."]:
-        """One row a latent: the image's code with that latent moved from −width to width."""
+        """One row a latent: the image's code with that latent moved by ±width deviations of its prior."""
         self.require_decoder()
-        start = self.encode(self.images(1) if image is None else image[None]).mean[0]
+        start = self.start(image, labels)
         chosen = list(range(self.experiment.latents)) if latents is None else latents
-        codes = start.repeat(len(chosen), n, 1)
+        codes = start.mean[0].repeat(len(chosen), n, 1)
         for row, latent in enumerate(chosen):
-            codes[row, :, latent] = torch.linspace(-width, width, n)
+            codes[row, :, latent] = start.in_deviations(0, latent, torch.linspace(-width, width, n))
         return self.decode(codes.flatten(0, 1)).unflatten(0, (len(chosen), n))
+
+    def start(self, image: Float[Tensor, "..."] | None = None, labels: Float[Tensor, " label"] | None = None) -> Code:
+        """The code of one image, or of the first example."""
+        if image is None:
+            return self.encode(self.images(1), self.labels(1))
+        return self.encode(image[None], None if labels is None else labels[None])
+
+    @torch.no_grad()
+    def sample(
+        self, n: int = 8, *, labels: Mapping[str, Any] | None = None, seed: int = 0
+    ) -> Float[Tensor, "sample ..."]:
+        """New examples: codes drawn from the prior, decoded.
+
+        Where the prior is one of labels, ``labels`` chooses some by name, ``{"shape": 2}``; the others are those of
+        examples of the data.
+        """
+        noise = rng.normal(seed, rng.Purpose.EVALUATE, 0, n, self.experiment.latents)
+        if not self.reads_labels:
+            if labels:
+                raise ValueError(f"{self.path} knows no labels: it was trained by {self.experiment.objective.name}")
+            return self.decode(noise)
+        mean, log_variance = self._prior_codes(n, labels or {}, seed)
+        return self.decode(mean + torch.exp(0.5 * log_variance) * noise)
+
+    def _prior_codes(self, n: int, chosen: Mapping[str, Any], seed: int) -> tuple[Tensor, Tensor]:
+        """Mean and log-variance of the prior for labels of the data, some of them chosen."""
+        data, sizes = self.data, self.model.architecture.labels
+        rows = rng.integers(len(data), seed, rng.Purpose.EVALUATE, 1, n, 1)[:, 0]
+        table = with_chosen(data.given(rows).to(torch.float32), chosen, data.given_names)
+        model: Any = self.model
+        mean, log_variance = model.prior_of(checked_labels(table, n, data.given_names, sizes).to(self.device))
+        return mean.cpu(), log_variance.cpu()
+
+    def _checked(self, labels: Any, n: int) -> Float[Tensor, "sample label"]:
+        sizes, space = self.model.architecture.labels, self.experiment.world.card().space
+        names = space.names if space is not None and len(space.names) == len(sizes) else map(str, range(len(sizes)))
+        return checked_labels(labels, n, tuple(names), sizes)
 
     def _require_done(self) -> None:
         state = state_of(self.files)
@@ -164,6 +231,22 @@ class Run:
         if state.word != "done":
             advice = "wait for its end" if state.word == "training" else f"finish it with: unweave resume {self.path}"
             raise ValueError(f"{self.path} is {state.column}; {advice}")
+
+
+def _architecture(experiment: Experiment, form: Form, place: Path) -> Architecture:
+    try:
+        return experiment.architecture(form.shape, form.labels)
+    except ValueError as error:
+        words = "×".join(map(str, form.shape))
+        raise ValueError(
+            f"{place} says that examples are {words}, which the run's settings do not fit: {error}"
+        ) from error
+
+
+def joined(codes: Sequence[Code]) -> Code:
+    """The codes of several batches as one."""
+    names = [name for name, value in vars(codes[0]).items() if value is not None]
+    return Code(**{name: torch.cat([getattr(code, name) for code in codes]) for name in names})
 
 
 def _form(metadata: dict[str, str], place: Path) -> Form:

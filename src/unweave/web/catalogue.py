@@ -18,12 +18,17 @@ from unweave.runs.lock import holders, is_locked
 from unweave.runs.row import raw_row_of
 from unweave.runs.state import state_of
 from unweave.runs.sums import SUMS
+from unweave.runs.weights import CheckedWeights
 from unweave.studies.leases import Holders
+from unweave.studies.store import checked_weights
 from unweave.web.preload import preloaded_rows
 from unweave.web.store import ReadOnlyStore
 
 QUIET = 1.5
 """Seconds between two looks at the store, or twelve times as long as a look takes."""
+
+READ_AT_MOST = 64 << 20
+"""Bytes of weights that one look reads to see whether they are whole; the next one goes on with the rest."""
 
 LONGEST_LIST = 12
 """Entries up to which a list is shown in a cell."""
@@ -91,6 +96,8 @@ class Catalogue:
         self._first = self.version
         # one that never loses patience never tidies up: looking at a store leaves it as it is
         self._holders = Holders(self.store.root / ".unweave", patience=math.inf)
+        home = self.store.own_folder()
+        self._weights = CheckedWeights({} if home is None else checked_weights(home), READ_AT_MOST)
 
     def start(self, encode: Callable[[Changes], bytes] | None = None) -> None:
         """Look at the store again and again, in a thread of its own; ``encode`` readies the table for visitors."""
@@ -110,7 +117,7 @@ class Catalogue:
         with self._looking:
             names = self.store.names()
             activity = Activity(holders(), homes_in(self.store.root), self._held())
-            self.n_found = len(names)
+            self.n_found, self._weights.budget = len(names), READ_AT_MOST
             if not self.complete:
                 self._known = preloaded_rows(self.store)
             for name in names:
@@ -180,10 +187,13 @@ class Catalogue:
             or (home is not None and is_locked(home.path, activity.locks))
         )
         same = known is not None and known.marks == marks and known.locked == locked
-        if same and known is not None and known.row["state"] != "damaged":
+        problem = self._weights.problem(path)
+        if same and known is not None and known.row["state"] != "damaged" and not problem:
             return
         row = self._preloaded(name, marks) if known is None and not locked else None
         row = row or read_row(path, activity)
+        if row is not None and row["state"] == "done" and problem:
+            row |= {"state": "damaged", "failure": _cell(problem)}
         if row is not None and not (same and known is not None and known.raw == row):
             self._keep(name, marks, locked, row)
 

@@ -8,7 +8,7 @@ from unweave import rng
 from unweave.config import to_plain
 from unweave.evaluation.activations import activations
 from unweave.evaluation.similarity import compact
-from unweave.metrics.polarised.types import Type, variable_types
+from unweave.metrics.polarised.types import Type
 from unweave.metrics.similarity.cka import cka_matrix
 from unweave.metrics.similarity.matching import matching
 from unweave.metrics.similarity.procrustes import procrustes_matrix
@@ -39,8 +39,9 @@ class Seen:
 def compare_answer(left: OpenRun, right: OpenRun) -> CompareAnswer:
     """Compare two runs of one world on the same examples."""
     _check_worlds(left, right)
-    images = left.with_data().images(N_EXAMPLES)
-    first, second = look(left, images), look(right, images)
+    rows = left.with_data().rows(N_EXAMPLES)
+    images = left.with_data().data.examples(rows)
+    first, second = (look(opened, images, opened.with_data().labels(rows=rows)) for opened in (left, right))
     matched = matching(first.mean, second.mean, left_active=first.used, right_active=second.used)
     pairs = [(i, int(partner)) for i, partner in enumerate(matched.partner) if partner >= 0]
     return CompareAnswer(
@@ -61,15 +62,15 @@ def compare_answer(left: OpenRun, right: OpenRun) -> CompareAnswer:
     )
 
 
-def look(opened: OpenRun, images: Float[Tensor, "sample ..."]) -> Seen:
+def look(
+    opened: OpenRun, images: Float[Tensor, "sample ..."], labels: Float[Tensor, "sample label"] | None = None
+) -> Seen:
     """What every layer of a run's model answers to some images."""
     # noise of its own for every model, or codes that are mostly noise would look alike; equal weights draw equal noise
     own = rng.derive(0, rng.Purpose.RESAMPLE, int(opened.checksum[:10], 16))
-    found = activations(opened.model, images, seed=own)
-    by_name = dict(zip(found.names, found.layers))
-    mean = by_name["mean"].double()
-    types = variable_types(mean, by_name.get("variance", torch.zeros_like(mean)).double())
-    return Seen(found.names, tuple(compact(layer) for layer in found.layers), found.n_encoder, mean, types)
+    found = activations(opened.model, images, labels, seed=own)
+    layers = tuple(compact(layer) for layer in found.layers)
+    return Seen(found.names, layers, found.n_encoder, found["mean"].double(), found.types())
 
 
 def _check_worlds(left: OpenRun, right: OpenRun) -> None:

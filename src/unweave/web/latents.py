@@ -58,7 +58,7 @@ def examples_answer(opened: OpenRun, rows: Int[Tensor, " sample"]) -> ExamplesAn
         rows=rows.tolist(),
         names=list(factor_names(run.data)) if factors is not None else [],
         factors=[] if factors is None else factors.double().tolist(),
-        codes=run.encode(images_of(opened, rows)).mean.tolist(),
+        codes=run.encode(images_of(opened, rows), run.labels(rows=rows)).mean.tolist(),
         n_data=len(run.data),
     )
 
@@ -84,8 +84,9 @@ def diagnosis_answer(opened: OpenRun) -> DiagnosisAnswer:
     run, code = opened.with_data(), described(opened).code
     found = diagnose_described(described(opened))
     used = torch.tensor([kind != "passive" for kind in found.types])
-    examples = run.images(N_EXAMPLES)
-    decoder = look_at_decoder(run, examples, code, used, n_jacobians=N_JACOBIANS) if run.decodes else None
+    examples, labels = run.images(N_EXAMPLES), run.labels(N_EXAMPLES)
+    looked: dict[str, Any] = {"labels": labels, "n_jacobians": N_JACOBIANS}
+    decoder = look_at_decoder(run, examples, code, used, **looked) if run.decodes else None
     expected, no_decoder = expected_of(run.experiment.world.card().space), described(opened).no_decoder
     told = findings(found, expected, decoder, no_decoder=no_decoder)
     numbers = {name: number(value) for name, value in _numbers(found, decoder).items()}

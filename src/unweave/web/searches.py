@@ -1,10 +1,10 @@
 """Dimension searches, as far as they have come: the models that were tried, in order, and how each was judged."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from unweave.algorithms.fondue import CRITERIA, METHODS, ROUNDING
+from unweave.files import parse_json
 from unweave.runs.folder import RunFolder
 from unweave.runs.row import read_object
 from unweave.studies.measures.fondue import TYPES, FondueReading
@@ -28,7 +28,7 @@ def search_answer(store: ReadOnlyStore, name: str) -> SearchAnswer:
     record = _record(store, name)
     searched = _searched(record)
     method, over = str(searched.get("method", "fondue")), str(searched.get("over", "latents"))
-    ended = _object(store.report_file(name, f"{method}.json"))
+    ended = _ended(store, name, f"{method}.json")
     kind = METHODS[method].criterion if method in METHODS else "trace"
     threshold = number(searched.get("threshold"))
     visits = _visits(store, record, FondueReading(kind, int(searched.get("examples", 0))), over, threshold)
@@ -43,7 +43,7 @@ def search_answer(store: ReadOnlyStore, name: str) -> SearchAnswer:
         answer=number(ended.get("answer")),
         running=any(visit.state == "running" for visit in visits),
         visits=visits,
-        findings=[str(words) for words in ended.get("findings", [])],
+        findings=[str(words) for words in _list(ended.get("findings"))],
     )
 
 
@@ -96,6 +96,10 @@ def _record(store: ReadOnlyStore, name: str) -> dict[str, Any]:
         return {}
 
 
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _measured(path: Path, file: str) -> dict[str, Any]:
     """What a measure found of a run, checked; empty where it was not taken, or is damaged, which the row says."""
     folder = RunFolder(path)
@@ -105,10 +109,13 @@ def _measured(path: Path, file: str) -> dict[str, Any]:
         return {}
 
 
-def _object(content: bytes | None) -> dict[str, Any]:
-    """A JSON object, empty where there is none or it is damaged."""
+def _ended(store: ReadOnlyStore, name: str, file: str) -> dict[str, Any]:
+    """What a search said at its end; nothing before that. Where that is damaged, one finding says so."""
     try:
-        found = json.loads(content or b"{}")
-    except (ValueError, RecursionError):
-        return {}
+        content = store.report_file(name, file)
+        found = {} if content is None else parse_json(content, Path(file))
+    except ValueError as error:
+        return {
+            "findings": [f"What the search said at its end cannot be read: {error}. The same command writes it anew."]
+        }
     return found if isinstance(found, dict) else {}

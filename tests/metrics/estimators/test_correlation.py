@@ -29,3 +29,9 @@ def test_ranks_share_ties() -> None:
     np.testing.assert_array_equal(ranks(torch.tensor(table)), rankdata(table, axis=1))
     found = correlation(ranks(torch.tensor(table[0])), ranks(torch.tensor(table[1])))
     np.testing.assert_allclose(found, spearmanr(table[0], table[1]).statistic[:3, 3:], atol=1e-14)
+
+
+def test_correlations_never_exceed_one_by_rounding() -> None:
+    table = torch.randn(40, 60, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    doubled = torch.cat([table, -table], dim=-1)
+    assert correlation(doubled, doubled).abs().max() == 1.0

@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.linear_model import Lasso
 
-from unweave.metrics.estimators.lasso import lasso
+from unweave.metrics.estimators.lasso import _gap, lasso
 
 
 def problem(seed: int, shared: float) -> tuple[np.ndarray, np.ndarray]:
@@ -36,6 +36,19 @@ def test_the_optimum_meets_its_conditions() -> None:
     alive = weights.T != 0
     np.testing.assert_allclose(pull[alive], 0.1 * np.sign(weights.T[alive]), atol=1e-9)
     assert (np.abs(pull[~alive]) <= 0.1 + 1e-9).all()
+
+
+def test_the_gap_is_the_primal_less_the_dual_objective() -> None:
+    inputs, targets = problem(2, 1.0)
+    weights, penalty = np.random.default_rng(0).normal(size=(4, 6)), 0.1 * len(inputs)
+    residual = targets - inputs @ weights.T
+    primal = 0.5 * (residual**2).sum(0) + penalty * np.abs(weights).sum(1)
+    dual = residual * np.minimum(1.0, penalty / np.abs(inputs.T @ residual).max(0))
+    expected = primal - (0.5 * (targets**2).sum(0) - 0.5 * ((dual - targets) ** 2).sum(0))
+    x, y = torch.tensor(inputs), torch.tensor(targets)
+    gram = (x.T @ x).expand(4, -1, -1)
+    found = _gap(gram, (x.T @ y).T, y.square().sum(0), torch.tensor(weights), penalty)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
 def test_empty_inputs_get_no_weight() -> None:

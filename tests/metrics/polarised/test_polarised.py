@@ -241,3 +241,8 @@ def test_rate_and_distortion():
         rate_distortion(kl, losses[:1])
     with pytest.raises(ValueError, match="finite"):
         rate_distortion(kl, losses * math.nan)
+
+
+def test_a_single_latent_has_no_partner():
+    found = passive_correlation(np.random.default_rng(0).normal(size=(50, 1)), ["active"])
+    assert (found.partner.tolist(), found.strongest.tolist(), found.score) == ([-1], [0.0], 0.0)

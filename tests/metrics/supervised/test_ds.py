@@ -68,5 +68,7 @@ def test_odd_tables_and_arguments() -> None:
         ds(factors, factors, n_neighbours=90)
     with pytest.raises(ValueError, match="kinds must be"):
         ds(factors, factors, kinds=["regression"])
+    both = np.column_stack([factors[:, 0], factors[:, 1] > 0.5])
+    assert ds(factors, both, kinds=["regression", "classification"]).score == ds(factors, both).score
     with pytest.raises(ValueError, match="form must be"):
         ds(factors, factors, form="mine")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from unweave.metrics.supervised.beta_vae import beta_vae, beta_vae_of_draws
-from unweave.metrics.supervised.factor_vae import factor_vae, factor_vae_of_draws
+from unweave.metrics.supervised.factor_vae import _variance, factor_vae, factor_vae_of_draws
 from unweave.metrics.supervised.interventions import fixed_batches, fixed_pairs, grouped
 
 FEW = {"n_train": 600, "n_test": 300}
@@ -135,3 +135,9 @@ def test_odd_tables_have_defined_answers() -> None:
         factor_vae(codes, factors, prune="never")
     with pytest.raises(ValueError, match="scheme must be"):
         beta_vae(codes, factors, scheme="crammer")
+
+
+def test_variances_are_unbiased() -> None:
+    table = np.random.default_rng(0).normal(size=(3, 2, 4))
+    np.testing.assert_allclose(_variance(torch.tensor(table)), table.var(1, ddof=1))
+    assert (_variance(torch.tensor(table[:, :1])) == 0.0).all()

@@ -74,3 +74,13 @@ def test_too_few_values_are_refused_in_one_sentence() -> None:
         mean_interval(np.ones(1))
     with pytest.raises(ValueError, match="between 0 and n = 3"):
         wilson_interval(4, 3)
+
+
+def test_few_values_have_wide_intervals_or_exact_ones() -> None:
+    assert correlation_interval(0.5, 3) == (-1.0, 1.0)
+    low, high = correlation_interval(0.5, 4)
+    assert -1.0 < low < 0.5 < high < 1.0
+    assert correlation_interval(1.0, 4) == (1.0, 1.0)
+    assert bootstrap_interval(lambda rows: float(rows.mean()), 2, n_draws=50)[1] <= 1.0
+    with pytest.raises(ValueError, match="needs 2 values or more, given 1"):
+        bootstrap_interval(lambda rows: 0.0, 1)

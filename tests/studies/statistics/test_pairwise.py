@@ -28,3 +28,8 @@ def test_pairs_by_seed_where_seeds_agree() -> None:
     assert not found["a", "c"].paired
     assert found["a", "c"].p == 1.0
     assert found["a", "b"].corrected == pytest.approx(3 * 2 / 64)
+
+
+def test_two_values_each_are_enough_to_compare() -> None:
+    (pair,) = pairwise({"a": {0: 1.0, 1: 2.0}, "b": {7: 3.0, 8: 5.0}, "alone": {3: 1.0}})
+    assert (pair.first, pair.second, pair.n, pair.paired) == ("a", "b", 2, False)

@@ -64,3 +64,11 @@ def test_missing_runs_neither_win_nor_lose() -> None:
 def test_a_single_setting_is_refused() -> None:
     with pytest.raises(ValueError, match="two settings"):
         transfer(np.zeros((1, 1, 2, 2)))
+
+
+def test_a_model_without_rivals_has_no_share() -> None:
+    scores = np.full((1, 2, 2, 1), np.nan)
+    scores[0, :, 0, 0] = 1.0, 2.0
+    scores[0, 0, 1, 0] = 1.0
+    found = share_beaten(scores)[0, :, :, 0]
+    np.testing.assert_array_equal(found, [[0.0, np.nan], [1.0, np.nan]])

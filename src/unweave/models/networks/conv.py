@@ -24,9 +24,9 @@ class Conv(Network):
     kernels: tuple[int, ...] = number((4, 4, 4, 4), least=2, most=4, entries=(1, 16), help="sizes, each 2 or 4")
     hidden: int = number(256, least=1, most=100_000, help="units of the dense layer")
 
-    def trunk(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
+    def trunk(self, shape: tuple[int, ...], joined: int = 0) -> tuple[nn.Module, int]:
         self.check(shape)
-        return ConvTrunk(shape, self.channels, self.kernels, self.hidden), self.hidden
+        return ConvTrunk(shape, self.channels, self.kernels, self.hidden, joined), self.hidden
 
     def decoder(self, latents: int, shape: tuple[int, ...]) -> nn.Module:
         self.check(shape)
@@ -51,21 +51,26 @@ class ConvStudy(Conv):
 
 
 class ConvTrunk(nn.Module):
+    """Convolutions, then a dense layer that sees what is joined too."""
+
     def __init__(
-        self, shape: tuple[int, ...], channels: tuple[int, ...], kernels: tuple[int, ...], hidden: int
+        self, shape: tuple[int, ...], channels: tuple[int, ...], kernels: tuple[int, ...], hidden: int, joined: int = 0
     ) -> None:
         super().__init__()
         inputs = (shape[0], *channels[:-1])
         self.convolutions = nn.ModuleList(map(Convolution, inputs, channels, kernels))
         self.margin = margins(shape, len(channels))
         height, width = coarse_size(shape, len(channels))
-        self.dense = Dense(channels[-1] * height * width, hidden)
+        self.dense = Dense(channels[-1] * height * width + joined, hidden)
 
-    def forward(self, x: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch feature"]:
+    def forward(
+        self, x: Float[Tensor, "batch channel height width"], joined: Float[Tensor, "batch column"] | None = None
+    ) -> Float[Tensor, "batch feature"]:
         x = functional.pad(x, self.margin) if any(self.margin) else x
         for convolution in self.convolutions:
             x = torch.relu(convolution(x))
-        return torch.relu(self.dense(flatten(x)))
+        x = flatten(x)
+        return torch.relu(self.dense(x if joined is None else torch.cat([x, joined], dim=1)))
 
 
 class ConvDecoder(nn.Module):

@@ -30,8 +30,8 @@ class MLP(Network):
     encoder_activation: Activation = "relu"
     decoder_activation: Activation = "tanh"
 
-    def trunk(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
-        n_inputs = math.prod(shape)
+    def trunk(self, shape: tuple[int, ...], joined: int = 0) -> tuple[nn.Module, int]:
+        n_inputs = math.prod(shape) + joined
         return Layers(n_inputs, self.encoder_widths, self.encoder_activation), (n_inputs, *self.encoder_widths)[-1]
 
     def decoder(self, latents: int, shape: tuple[int, ...]) -> nn.Module:
@@ -40,12 +40,15 @@ class MLP(Network):
 
 @dataclass(frozen=True)
 class Linear(Network):
-    """No hidden layer at all: mean, log-variance and reconstruction are affine maps."""
+    """No hidden layer at all: mean, log-variance and reconstruction are affine maps, others for other labels."""
 
     name: ClassVar[str] = "linear"
 
-    def trunk(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
-        return Layers(math.prod(shape), (), "relu"), math.prod(shape)
+    def trunk(self, shape: tuple[int, ...], joined: int = 0) -> tuple[nn.Module, int]:
+        n_inputs = math.prod(shape)
+        if joined:
+            return Products(), n_inputs + joined + n_inputs * joined
+        return Layers(n_inputs, (), "relu"), n_inputs
 
     def decoder(self, latents: int, shape: tuple[int, ...]) -> nn.Module:
         return MLPDecoder(latents, shape, (), "relu")
@@ -57,11 +60,23 @@ class Layers(nn.Module):
         self.layers = nn.ModuleList(map(Dense, (n_inputs, *widths[:-1]), widths))
         self.activation = ACTIVATIONS[activation]
 
-    def forward(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch feature"]:
-        x = x.flatten(1)
+    def forward(
+        self, x: Float[Tensor, "batch ..."], joined: Float[Tensor, "batch column"] | None = None
+    ) -> Float[Tensor, "batch feature"]:
+        x = x.flatten(1) if joined is None else torch.cat([x.flatten(1), joined], dim=1)
         for layer in self.layers:
             x = self.activation(layer(x))
         return x
+
+
+class Products(nn.Module):
+    """x, u and all products x_i u_j: a linear layer on them is affine in x, with another slope for every label."""
+
+    def forward(
+        self, x: Float[Tensor, "batch ..."], joined: Float[Tensor, "batch column"]
+    ) -> Float[Tensor, "batch feature"]:
+        flat = x.flatten(1)
+        return torch.cat([flat, joined, (flat[:, :, None] * joined[:, None]).flatten(1)], dim=1)
 
 
 class MLPDecoder(nn.Module):

@@ -7,12 +7,15 @@ from torch import nn
 
 
 class Network(ABC):
-    """A frozen dataclass whose fields are the architecture. Trunk: example to features. Decoder: code to outputs."""
+    """A frozen dataclass whose fields are the architecture. Trunk: example to features. Decoder: code to outputs.
+
+    A trunk with ``joined`` further inputs (labels, say) is called with them as a second argument.
+    """
 
     name: ClassVar[str]
 
     @abstractmethod
-    def trunk(self, shape: tuple[int, ...]) -> tuple[nn.Module, int]:
+    def trunk(self, shape: tuple[int, ...], joined: int = 0) -> tuple[nn.Module, int]:
         """The encoder below its heads, and how many features it gives."""
 
     @abstractmethod

@@ -7,11 +7,13 @@ from unweave.models.objectives.beta_tcvae import BetaTCVAE
 from unweave.models.objectives.beta_vae import VAE, BetaVAE, BetaVAEFull
 from unweave.models.objectives.dip_vae import DIPVAEI, DIPVAEII
 from unweave.models.objectives.factor_vae import FactorVAE
+from unweave.models.objectives.ivae import IVAE
 from unweave.models.objectives.objective import Objective
 from unweave.models.objectives.pair_vae import GVAE, MLVAE, AdaGVAE, AdaMLVAE
 from unweave.models.objectives.pcl import PCL
 from unweave.models.objectives.perturbation import Perturbation
 from unweave.models.objectives.qlae import QLAE
+from unweave.models.objectives.semi_supervised import SemiVAE
 from unweave.models.objectives.slow_vae import SlowVAE
 from unweave.models.objectives.ws_gan import WSGAN
 
@@ -25,6 +27,8 @@ OBJECTIVES: dict[str, type[Method]] = {
     "beta_tcvae": BetaTCVAE,
     "dip_vae_i": DIPVAEI,
     "dip_vae_ii": DIPVAEII,
+    "ivae": IVAE,
+    "semi_vae": SemiVAE,
     "slow_vae": SlowVAE,
     "ada_gvae": AdaGVAE,
     "ada_ml_vae": AdaMLVAE,
@@ -37,7 +41,8 @@ OBJECTIVES: dict[str, type[Method]] = {
 }
 
 __all__ = [
-    "AE", "DIPVAEI", "DIPVAEII", "GVAE", "MLVAE", "MODEL", "OBJECTIVES", "PCL", "QLAE", "VAE", "WSGAN", "AdaGVAE",
-    "AdaMLVAE", "AnnealedVAE", "Batch", "BetaTCVAE", "BetaVAE", "BetaVAEFull", "Context", "Draw", "FactorVAE", "Method",
-    "Objective", "Perturbation", "Phase", "SlowVAE", "Terms", "kept_weights", "new_networks",
+    "AE", "DIPVAEI", "DIPVAEII", "GVAE", "IVAE", "MLVAE", "MODEL", "OBJECTIVES", "PCL", "QLAE", "VAE", "WSGAN",
+    "AdaGVAE", "AdaMLVAE", "AnnealedVAE", "Batch", "BetaTCVAE", "BetaVAE", "BetaVAEFull", "Context", "Draw",
+    "FactorVAE", "Method", "Objective", "Perturbation", "Phase", "SemiVAE", "SlowVAE", "Terms", "kept_weights",
+    "new_networks",
 ]  # fmt: skip

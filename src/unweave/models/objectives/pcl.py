@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from unweave.config import number
 from unweave.data.pairings import Pairing, RandomPairs, Transitions
-from unweave.models.autoencoder import Architecture, Encoder
+from unweave.models.autoencoder import Architecture, Encoder, Model
 from unweave.models.method import MODEL, Batch, Context, Draw, Method, NoDecoder, Phase, Terms
 from unweave.models.normalisation import BatchNorm
 from unweave.models.posteriors import Code, Deterministic, Posterior
@@ -78,7 +78,7 @@ class PCL(Method):
         return earlier, later, other
 
 
-class FeatureModel(nn.Module):
+class FeatureModel(Model):
     """An encoder alone: features, normalised over the batch or as they are."""
 
     def __init__(self, architecture: Architecture, *, normalised: bool) -> None:
@@ -93,13 +93,9 @@ class FeatureModel(nn.Module):
         features: Tensor = self.encoder(x)["mean"]
         return features if self.norm is None else self.norm(features)
 
-    def code(self, x: Float[Tensor, "batch ..."], noise: Features | None = None) -> Code:
+    def code(self, x: Float[Tensor, "batch ..."], noise: Features) -> Code:
         """The features as the mean; nothing about them is random."""
         return _certain(self(x))
-
-    def encode(self, x: Float[Tensor, "batch ..."]) -> Code:
-        """The same as :meth:`code`."""
-        return self.code(x)
 
     def decode(self, code: Features) -> Tensor:
         """There is nothing to decode with: this says so."""

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from unweave.config import number
-from unweave.models.autoencoder import Architecture, Encoder
+from unweave.models.autoencoder import Architecture, Encoder, Model
 from unweave.models.method import MODEL, Batch, Context, Method, Phase, Terms
 from unweave.models.optimisers import AdamW
 from unweave.models.posteriors import Code, Deterministic, Posterior
@@ -32,9 +32,9 @@ class QLAE(Method):
     values: int = number(10, least=2, most=10_000, help="values that a latent can take")
     quantisation: Scalar = number(0.01, least=0, help="how strongly values follow the codes")
     commitment: Scalar = number(0.01, least=0, help="how strongly codes keep to their values")
-    learning_rate: Scalar = number(1e-3, above=0, help="size of a step")
-    weight_decay: float = number(0.1, least=0, help="of the weights; the authors take 0.001 for MPI3D")
-    clip: float = number(1.0, above=0, help="largest size of each entry of a weight's gradient")
+    learning_rate: Scalar = number(1e-3, above=0, most=1e6, help="size of a step")
+    weight_decay: float = number(0.1, least=0, most=1e6, help="of the weights; the authors take 0.001 for MPI3D")
+    clip: float = number(1.0, above=0, most=1e30, help="largest size of each entry of a weight's gradient")
 
     @property
     def batch(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class Quantiser(nn.Module):
         return torch.where(chosen, self.values, 0.0).sum(-1)
 
 
-class QuantisedAutoencoder(nn.Module):
+class QuantisedAutoencoder(Model):
     """An autoencoder whose decoder sees quantised codes only; gradients pass as if the quantiser were not there."""
 
     def __init__(self, architecture: Architecture, n_values: int) -> None:
@@ -97,13 +97,9 @@ class QuantisedAutoencoder(nn.Module):
         outputs = self.decoder(straight_through(continuous, quantised))
         return continuous, quantised, self.architecture.likelihood.loss(x, outputs, self.log_noise)
 
-    def code(self, x: Float[Tensor, "batch ..."], noise: Codes | None = None) -> Code:
+    def code(self, x: Float[Tensor, "batch ..."], noise: Codes) -> Code:
         """The quantised code as the mean; nothing about it is random."""
         return certain(self.quantiser(self.encoder(x)["mean"]))
-
-    def encode(self, x: Float[Tensor, "batch ..."]) -> Code:
-        """The same as :meth:`code`."""
-        return self.code(x)
 
     def decode(self, code: Codes) -> Float[Tensor, "batch ..."]:
         """The expected example for a code, quantised or not: images in [0, 1]."""

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from unweave.config import number
 from unweave.data.pairings import ChangePairs, Pairing, RandomPairs, RankPairs, SharePairs
-from unweave.models.autoencoder import Architecture
+from unweave.models.autoencoder import Architecture, Model
 from unweave.models.likelihoods import Bernoulli
 from unweave.models.method import Batch, Context, Draw, Method, Phase, Terms
 from unweave.models.networks.conv import Conv
@@ -147,7 +147,7 @@ class WSGAN(Method):
         return network.channels
 
 
-class GeneratorModel(nn.Module):
+class GeneratorModel(Model):
     """A generator with the encoder that inverts it."""
 
     def __init__(self, architecture: Architecture, encoder: NormalEncoder, generator: Generator) -> None:
@@ -164,11 +164,6 @@ class GeneratorModel(nn.Module):
         """Mean, variance and sample of every latent but nuisances; the KL is that to the latents' distribution."""
         mean, deviation = self.encoder(x)
         return _code(mean, deviation, noise)
-
-    def encode(self, x: Images) -> Code:
-        """The code without noise: ``sampled`` is the mean."""
-        mean, deviation = self.encoder(x)
-        return _code(mean, deviation, torch.zeros_like(mean))
 
     def decode(self, code: Latents) -> Images:
         """The image that is generated from latents; nuisances are 0 where they are not given."""

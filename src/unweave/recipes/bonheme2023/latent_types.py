@@ -5,7 +5,7 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from unweave.metrics.polarised.types import variable_types
+from unweave.evaluation.types import types_of
 from unweave.pages.outcome import Outcome
 from unweave.plots.latents import histograms
 from unweave.recipes.bonheme2023.panels import Panel, grid_notes, n_samples, panel_study
@@ -79,6 +79,6 @@ def _histograms(rows: Sequence[Measured], results: Results) -> dict[str, Any]:
     if best is None or not runs:
         return {}
     code = encoded(runs[0], 10_000)
-    types = variable_types(code.mean, code.variance)
+    types = types_of(code)
     words = f"Seed {best.seed}; active latents blue, mixed ones vermilion, passive ones grey"
     return {words: histograms(code.mean.numpy(), code.sampled.numpy(), types)}

@@ -123,7 +123,7 @@ def _look(run: Run, n: int, at: float | None) -> Activations:
     weights = "model.safetensors" if at is None else _snapshot(run, at)
     # noise of its own for every model, or codes that are mostly noise would look alike
     own = rng.derive(0, rng.Purpose.RESAMPLE, int(run.files.sums()[weights][:10], 16))
-    found = activations(run.load_weights(weights), run.images(n), seed=own)
+    found = activations(run.load_weights(weights), run.images(n), run.labels(n), seed=own)
     return Activations(found.names, tuple(compact(layer) for layer in found.layers), found.n_encoder)
 
 

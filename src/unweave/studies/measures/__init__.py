@@ -15,6 +15,7 @@ from unweave.studies.measures.measure import Measure
 from unweave.studies.measures.passive import PassiveCorrelations
 from unweave.studies.measures.polarised import Polarised
 from unweave.studies.measures.principal import PrincipalDirections
+from unweave.studies.measures.priors import Priors
 from unweave.studies.measures.regime import RegimeCourse
 from unweave.studies.measures.scores import Scores
 from unweave.studies.measures.untrained import UntrainedDecoder
@@ -34,6 +35,7 @@ MEASURES: dict[str, type[Measure]] = {
     "passive": PassiveCorrelations,
     "polarised": Polarised,
     "principal": PrincipalDirections,
+    "priors": Priors,
     "regime": RegimeCourse,
     "scores": Scores,
     "untrained": UntrainedDecoder,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from unweave.evaluation.accuracy_by_type import accuracy_by_type
+from unweave.evaluation.types import types_of
 from unweave.metrics.estimators.bins import discretise
-from unweave.metrics.polarised.types import variable_types
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
 from unweave.training.run import Run
@@ -30,7 +30,7 @@ class AccuracyByType(Measure):
         if code.factors is None:
             raise ValueError(f"{run.experiment.world.name} has no factors to predict")
         factors = discretise(code.factors, self.n_bins) if code.factors.is_floating_point() else code.factors
-        types = variable_types(code.mean, code.variance)
+        types = types_of(code)
         n_train = len(code.mean) * self.n_train // (self.n_train + self.n_test)
         rows = accuracy_by_type(code.mean, code.sampled, factors, types, n_train=n_train)
         found: dict[str, Any] = {"types": list(types), "chance": rows[0].chance, "mean": {}, "sampled": {}}

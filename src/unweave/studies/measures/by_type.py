@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from unweave.evaluation.types import types_of
 from unweave.metrics.polarised.by_type import Dependence, by_type
-from unweave.metrics.polarised.types import variable_types
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
 from unweave.training.run import Run
@@ -25,7 +25,7 @@ class ByType(Measure):
 
     def __call__(self, run: Run) -> Mapping[str, Any]:
         code = encoded(run, self.n_samples)
-        types = variable_types(code.mean, code.variance)
+        types = types_of(code)
         found: dict[str, Any] = {"types": list(types)}
         found |= {f"n_{kind}": types.count(kind) for kind in ("active", "mixed", "passive")}
         found["variance_of_mean"] = code.mean.var(0).tolist()

@@ -34,7 +34,7 @@ class ClassifierSimilarity(Measure):
         model = train_classifier(experiment.network, run.data, lesson, run.device)
         images = run.images(self.n_samples)
         theirs = classifier_layers(model, images.to(run.device))
-        ours = activations(run.model, images, seed=experiment.seed)
+        ours = activations(run.model, images, run.labels(self.n_samples), seed=experiment.seed)
         pairs = [compact(layer) for layer in ours.layers], [compact(layer) for layer in theirs.values()]
         scores = cka_matrix(*pairs, estimator="biased").scores
         return {

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from unweave.data.world import Data
 from unweave.evaluation.describe import reconstruction_losses
 from unweave.evaluation.encode import Encoded
+from unweave.evaluation.types import types_of
 from unweave.metrics.geometry.ima import ima_contrast
 from unweave.metrics.geometry.jacobian import decoder_gram
 from unweave.metrics.geometry.orthogonality import dto
 from unweave.metrics.polarised.reconstruction import reconstruction_split
-from unweave.metrics.polarised.types import variable_types
 from unweave.metrics.supervised.ds import ds
 from unweave.shapes import Float, Tensor
 from unweave.studies.measures.encoded import encoded
@@ -38,7 +38,7 @@ class DecoderGeometry(Measure):
         run.require_decoder()
         code = encoded(run, self.n_samples)
         gram = decoder_gram(run.model.decode, code.mean[: self.n_jacobians].to(run.device)).cpu()
-        active = [kind == "active" for kind in variable_types(code.mean, code.variance, rule="spread")]
+        active = [kind == "active" for kind in types_of(code, "spread")]
         aligned = dto(gram)
         return {
             "dto": aligned.score,

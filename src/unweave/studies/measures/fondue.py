@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 from unweave.algorithms.fondue import CRITERIA, IB_BATCH, Batch, Evidence
 from unweave.config import unknown
 from unweave.evaluation.encode import BATCH_SIZE, Encoded
-from unweave.metrics.polarised.types import Type, variable_types
+from unweave.evaluation.types import types_of
+from unweave.metrics.polarised.types import Type
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
 from unweave.training.run import Run
@@ -32,9 +33,10 @@ def read_latents(run: Run, criterion: str, n_samples: int) -> dict[str, Any]:
     if criterion not in CRITERIA:
         raise unknown("criterion", criterion, CRITERIA)
     code = encoded(run, n_samples)
-    evidence = Evidence(code.mean, code.variance, code.sampled, lambda: _batches(run, code))
+    plain = code.standardised()
+    evidence = Evidence(plain.mean, plain.variance, plain.sampled, lambda: _batches(run, code))
     reading = CRITERIA[criterion].read(evidence)
-    types = variable_types(code.mean, code.variance)
+    types = types_of(code)
     return {"first": reading.first, "second": reading.second} | {kind: types.count(kind) for kind in TYPES}
 
 

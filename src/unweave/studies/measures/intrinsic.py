@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import torch
 
 from unweave.evaluation.activations import activations
+from unweave.evaluation.types import types_of
 from unweave.metrics.dimension.mle import mle
-from unweave.metrics.polarised.types import variable_types
 from unweave.shapes import Float, Tensor
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
@@ -32,19 +32,19 @@ class IntrinsicDimensions(Measure):
 
     def __call__(self, run: Run) -> Mapping[str, Any]:
         code = encoded(run, self.n_samples)
-        types = variable_types(code.mean, code.variance)
+        types = types_of(code)
         found: dict[str, Any] = {f"n_{kind}": types.count(kind) for kind in ("active", "mixed", "passive")}
         found |= {"mean": self._dimension(code.mean), "sampled": self._dimension(code.sampled)}
         if self.layers:
-            images = run.data.examples(code.rows)
+            images, labels = run.data.examples(code.rows), run.labels(rows=code.rows)
             files = {step: run.snapshots[step] for step in sorted(run.snapshots)}
             files[run.experiment.n_updates] = "model.safetensors"
-            found["layers"] = {str(step): self._layers(run, images, name) for step, name in files.items()}
+            found["layers"] = {str(step): self._layers(run, images, labels, name) for step, name in files.items()}
         return found
 
     @torch.no_grad()
-    def _layers(self, run: Run, images: Float[Tensor, "sample ..."], name: str) -> dict[str, float | None]:
-        seen = activations(run.load_weights(name), images)
+    def _layers(self, run: Run, images: Tensor, labels: Tensor | None, name: str) -> dict[str, float | None]:
+        seen = activations(run.load_weights(name), images, labels)
         return {layer: self._dimension(table) for layer, table in zip(seen.names, seen.layers)}
 
     def _dimension(self, table: Float[Tensor, "sample feature"]) -> float | None:

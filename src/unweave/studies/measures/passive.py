@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 import torch
 
+from unweave.evaluation.over_training import means_of
+from unweave.evaluation.types import types_of
 from unweave.metrics.polarised.passive import passive_correlation
-from unweave.metrics.polarised.types import variable_types
-from unweave.shapes import Float, Tensor
+from unweave.shapes import Tensor
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
 from unweave.training.run import Run
@@ -26,8 +27,8 @@ class PassiveCorrelations(Measure):
 
     def __call__(self, run: Run) -> Mapping[str, Any]:
         code = encoded(run, self.n_samples)
-        types = variable_types(code.mean, code.variance)
-        last = passive_correlation(code.mean, types, threshold=self.threshold)
+        types = types_of(code)
+        last = passive_correlation(code.standardised().mean, types, threshold=self.threshold)
         steps = sorted(run.snapshots)
         found = {
             "types": list(types),
@@ -36,17 +37,12 @@ class PassiveCorrelations(Measure):
             "steps": steps,
         }
         if steps:
-            images = run.data.examples(code.rows[: min(len(code.rows), 2048)])
-            means = torch.stack([_means(run, images, run.snapshots[step]) for step in steps])
+            rows = code.rows[: min(len(code.rows), 2048)]
+            images, labels = run.data.examples(rows), run.labels(rows=rows)
+            means = torch.stack([means_of(run, run.snapshots[step], images, labels) for step in steps])
             course = passive_correlation(means, types, threshold=self.threshold)
             found |= {"often": course.often.tolist(), "course": _rounded(course.correlation)}
         return found
-
-
-@torch.no_grad()
-def _means(run: Run, images: Float[Tensor, "sample ..."], name: str) -> Float[Tensor, "sample latent"]:
-    model = run.load_weights(name)
-    return torch.cat([model.encode(part.to(run.device)).mean.cpu() for part in images.split(256)])
 
 
 def _rounded(values: Tensor) -> Any:

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from unweave.evaluation.describe import describe
 from unweave.evaluation.encode import encode
+from unweave.evaluation.types import types_of
 from unweave.metrics.polarised.traces import traces
-from unweave.metrics.polarised.types import variable_types
 from unweave.studies.measures.measure import Measure
 from unweave.training.run import Run
 
@@ -21,7 +21,7 @@ class Polarised(Measure):
 
     def __call__(self, run: Run) -> Mapping[str, Any]:
         code = encode(run, run.rows(self.n_samples))
-        types = variable_types(code.mean, code.variance)
+        types, plain = types_of(code), code.standardised()
         return {
             "types": list(types),
             "n_active": types.count("active"),
@@ -31,5 +31,5 @@ class Polarised(Measure):
             "kl_sum": code.kl.mean(0).sum().item(),
             "mean_variance": code.variance.mean(0).tolist(),
             "reconstruction": describe(run, n=min(self.n_samples, 2048)).reconstruction,
-            "traces": traces(code.mean, sampled=code.sampled).score,
+            "traces": traces(plain.mean, sampled=plain.sampled).score,
         }

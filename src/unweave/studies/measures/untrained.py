@@ -8,8 +8,9 @@ import torch
 
 from unweave.metrics.geometry.jacobian import decoder_gram
 from unweave.metrics.geometry.orthogonality import dto
-from unweave.models import Autoencoder
+from unweave.models.initialise import initialise
 from unweave.studies.measures.measure import Measure
+from unweave.training.experiment import form_of
 from unweave.training.run import Run
 
 
@@ -23,6 +24,10 @@ class UntrainedDecoder(Measure):
     @torch.no_grad()
     def __call__(self, run: Run) -> Mapping[str, Any]:
         experiment = run.experiment
-        model = Autoencoder(experiment.architecture(run.data.shape), experiment.init, experiment.seed).eval()
-        means = model.encode(run.images(self.n_jacobians)).mean
+        form = form_of(experiment.objective, run.data)
+        model: Any = experiment.objective.model(experiment.architecture(form.shape, form.labels)).eval()
+        initialise(model, experiment.init, experiment.seed)
+        labels = run.labels(self.n_jacobians)
+        told = () if labels is None else (labels,)
+        means = model.encode(run.images(self.n_jacobians), *told).mean
         return {"dto": dto(decoder_gram(model.decode, means)).score}

@@ -1,4 +1,4 @@
-"""Small JSON files of a store that notice what happens to them: each holds the checksum of everything else in it."""
+"""Small JSON files that notice what happens to them: each holds the checksum of everything else in it."""
 
 import hashlib
 import json
@@ -8,13 +8,13 @@ from typing import Any
 CHECKSUM, VERSION_KEY, VERSION = "sha256", "version", 1
 
 
-def sealed(value: Mapping[str, Any]) -> str:
-    """An object as JSON text, with its version and its checksum."""
+def sealed(value: Mapping[str, Any], under: str = CHECKSUM) -> str:
+    """An object as JSON text, with its version and, under a name, its checksum."""
     plain = json.loads(json.dumps(value)) | {VERSION_KEY: VERSION}
-    return json.dumps(plain | {CHECKSUM: _checksum(plain)}, indent=1) + "\n"
+    return json.dumps(plain | {under: _checksum(plain)}, indent=1) + "\n"
 
 
-def unsealed(content: bytes) -> dict[str, Any]:
+def unsealed(content: bytes, under: str = CHECKSUM) -> dict[str, Any]:
     """The object; ValueError where it is not what was written. Files of version 0.1.0 have no checksum."""
     try:
         found = json.loads(content)
@@ -26,7 +26,7 @@ def unsealed(content: bytes) -> dict[str, Any]:
         raise ValueError("it holds a number too long, or lists too deep") from error
     if not isinstance(found, dict):
         raise ValueError("it holds no JSON object")
-    known = found.pop(CHECKSUM, None)
+    known = found.pop(under, None)
     if is_sealed(found) and known != _checksum(found):
         raise ValueError("its content is not what was written")
     if known is not None and not is_sealed(found):

@@ -1,0 +1,72 @@
+"""unweave sample: new examples from a model's prior, with chosen labels where it knows some."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from unweave.cli.console import print_json, say
+from unweave.cli.options import command, parse, read, whole
+from unweave.files import write_atomically
+from unweave.training.run import Run
+
+EXAMPLES = """examples:
+  unweave sample runs/demo                              16 new pictures, written into the run's folder
+  unweave sample runs/ivae --label shape=2 --label scale=5
+  unweave sample runs/ivae --label class=7 -n 1000 --out sevens.npz"""
+
+
+def run(argv: Sequence[str]) -> None:
+    """Draw codes from the prior, decode them, and write the examples as a picture or as arrays."""
+    parser = command(
+        "unweave sample",
+        "New examples: codes drawn from the model's prior, decoded. A model that was trained with labels (ivae) draws"
+        " from the prior of those that are chosen; labels that are not chosen are those of examples of the data.",
+        examples=EXAMPLES,
+    )
+    parser.add_argument("run", metavar="RUN", help="the run's folder")
+    parser.add_argument("-n", "--n", type=whole(1, 10**6), default=16, metavar="N", help="how many (16)")
+    parser.add_argument(
+        "--label", action="append", default=[], metavar="NAME=VALUE", help="a label that all of them have; repeatable"
+    )
+    parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="which ones (0)")
+    parser.add_argument("--out", metavar="FILE", help=".png or .npz (default: figures/samples.png in the run's folder)")
+    parser.add_argument("--json", action="store_true", help="print the file as JSON")
+    given = parse(parser, argv)
+    opened = Run(given.run)
+    images = opened.sample(given.n, labels=dict(map(_label, given.label)), seed=given.seed).numpy()
+    path = _written(opened, images, given.out)
+    if given.json:
+        print_json({"file": str(path), "n": len(images)})
+    else:
+        say(f"written: {path}")
+
+
+def _label(text: str) -> tuple[str, float]:
+    name, equals, value = text.rpartition("=")
+    if not equals or not name:
+        raise ValueError(f"--label must be NAME=VALUE as in shape=2, not {text[:80]!r}")
+    return name, float(read(float, value, "label"))
+
+
+def _written(opened: Run, images: np.ndarray, out: str | None) -> Path:
+    path = None if out is None else Path(out)
+    if path is not None and path.suffix == ".npz":
+        write_atomically(path, lambda part: _save_arrays(part, images))
+        return path
+    if path is not None and path.suffix != ".png":
+        raise ValueError(f"--out must end in .png or .npz, not {path.name!r}")
+    if images.ndim != 4:
+        raise ValueError(f"{opened.path} learned from points, not images: write them with --out FILE.npz")
+    from unweave.plots.images import grid
+    from unweave.plots.save import to_png
+
+    if path is None:
+        return opened.files.write("figures/samples.png", to_png(grid(images)))
+    write_atomically(path, lambda part: part.write_bytes(to_png(grid(images))))
+    return path
+
+
+def _save_arrays(path: Path, images: np.ndarray) -> None:
+    with path.open("wb") as file:
+        np.savez_compressed(file, images=images)

@@ -1,0 +1,42 @@
+"""Labels as numbers that a network can read."""
+
+from typing import Literal
+
+import torch
+
+from unweave.shapes import Float, Tensor
+
+Encoding = Literal["one_hot", "values"]
+
+Sizes = tuple[int, ...]
+"""How many values each label has; 0 for a continuous number."""
+
+
+def label_columns(sizes: Sizes, encoding: Encoding) -> int:
+    """How many inputs of a network some labels are."""
+    return sum(size or 1 for size in sizes) if encoding == "one_hot" else len(sizes)
+
+
+def encode_labels(
+    labels: Float[Tensor, "batch label"], sizes: Sizes, encoding: Encoding
+) -> Float[Tensor, "batch column"]:
+    """One column for every value of a label (``one_hot``), or one for every label, from 0 to 1 (``values``).
+
+    Continuous numbers stay as they are.
+    """
+    if encoding == "values":
+        return scaled_labels(labels, sizes)
+    columns = [_one_hot(labels[:, place], size) for place, size in enumerate(sizes)]
+    return torch.cat(columns, dim=1)
+
+
+def scaled_labels(labels: Float[Tensor, "batch label"], sizes: Sizes) -> Float[Tensor, "batch label"]:
+    """Values 0 … n − 1 of every label as 0 … 1; continuous numbers as they are."""
+    lengths = torch.tensor([max(1, size - 1) for size in sizes], dtype=labels.dtype, device=labels.device)
+    return labels / lengths
+
+
+def _one_hot(label: Float[Tensor, " batch"], size: int) -> Float[Tensor, "batch value"]:
+    if not size:
+        return label[:, None]
+    return (label[:, None] == torch.arange(size, device=label.device)).to(label.dtype)

@@ -1,0 +1,47 @@
+"""b-fig-5.1: a passive latent keeps its prior, and both are narrow.
+
+Bonheme (2023), §5.3, Figure 5.1.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from unweave.pages.outcome import Outcome
+from unweave.recipes.bonheme2023.identifiable import (
+    chapter_notes,
+    figures_of,
+    has_some,
+    near_zero,
+    prior_study,
+    rows_of,
+    smaller_when_passive,
+)
+from unweave.recipes.bonheme2023.results import SOURCE, Measured
+from unweave.recipes.reproduction import Reproduction
+from unweave.studies.results import Results
+from unweave.studies.study import Study
+from unweave.studies.verdicts import Comparison
+
+TITLE = "Passive latents of an iVAE with prior mean 0"
+
+
+def study(size: str) -> Study:
+    """iVAEs with prior mean 0, and their priors."""
+    return prior_study("b-fig-5.1", ("zero",), size)
+
+
+def judge(results: Results, size: str) -> Outcome:
+    """What the text says of the passive latents, and the histograms of one of them."""
+    rows = rows_of(results, size, "zero")
+    figures = figures_of(rows, results, size, "passive")
+    return Outcome(tuple(claims(rows)), figures, notes=chapter_notes(size))
+
+
+def claims(rows: Sequence[Measured]) -> Iterator[Comparison]:
+    """The sentences of §5.3.1."""
+    yield has_some(rows, "passive", "prior mean 0")
+    yield near_zero(rows, "squared_mean", "passive", "E[μ²]")
+    yield smaller_when_passive(rows, "squared_mean", "E[μ²]")
+    yield smaller_when_passive(rows, "prior_variance", "prior variance")
+
+
+REPRODUCTION = Reproduction("b-fig-5.1", TITLE, f"{SOURCE}, Figure 5.1", study, judge)
