@@ -155,3 +155,11 @@ def test_studies_leave_a_manipulation_unmeasured(made: Made) -> None:
     assert table["state"].to_list() == ["done"]
     with pytest.raises(ValueError, match="trains a change of images"):
         Run(made.folder).encode(torch.zeros(1, 1, 32, 32))
+
+
+def test_the_explorer_says_what_it_cannot_open(made: Made) -> None:
+    from unweave.web.open_runs import NotReady, OpenRuns
+    from unweave.web.store import ReadOnlyStore
+
+    with pytest.raises(NotReady, match="trains a change of images"):
+        OpenRuns(ReadOnlyStore(made.folder.parent)).open(made.folder.name)

@@ -257,7 +257,7 @@ def manipulation(base: Experiment, attack: Attack, folders: Sides) -> Experiment
         foster, diminish, epsilon=attack.epsilon, samples=attack.samples, learning_rate=attack.perturb_rate
     )
     steps = attack.perturb_steps or base.steps
-    return replace(base, objective=method, steps=steps, warmup=0, snapshots=())
+    return replace(base, objective=method, optimiser=Adam(), steps=steps, warmup=0, snapshots=())
 
 
 def check_base(base: Experiment) -> None:

@@ -11,6 +11,7 @@ import torch
 
 from unweave.config import fingerprint
 from unweave.data.world import Data
+from unweave.models.method import NoCodes
 from unweave.runs.folder import WEIGHTS, RunFolder, signature
 from unweave.runs.state import State, state_of
 from unweave.shapes import Float, Tensor
@@ -131,6 +132,8 @@ class OpenRuns:
         state = state_of(run.files)
         if state.word != "done":
             raise NotReady(f"this run is {state.column}: there is no model to look at yet. {_advice(state)}")
+        if not run.encodes:
+            raise NotReady(str(NoCodes(run.experiment.objective.name)))
         opened = OpenRun(run, run_id, _checksum(path), lambda: self._world(run))
         with self._lock:
             self._runs[run_id] = opened

@@ -137,7 +137,7 @@ AMOUNTS = {
     "small": Amount(
         ("dsprites",),
         METHODS,
-        n_seeds=5,
+        n_seeds=6,
         n_candidates=16,
         steps=20_000,
         perturb_steps=10_000,
@@ -349,7 +349,7 @@ def _of_method(
         world,
         _objective(place, amount, method, scale),
         network=Conv() if own else ConvStudy(),
-        optimiser=Adam(amount.rate),
+        optimiser=Adam() if method == "WS-GAN" else Adam(amount.rate),
         latents=place.n_factors,
         steps=amount.gan_steps if method == "WS-GAN" else amount.steps,
         # the authors' batches of 64 images are 32 pairs
