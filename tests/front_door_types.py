@@ -6,6 +6,7 @@ from typing import Literal, assert_type
 import numpy as np
 
 import unweave as uw
+from unweave.data.altered import Perturbed
 from unweave.data.micro import Micro
 from unweave.data.world import Data
 from unweave.evaluation.evaluation import Evaluation
@@ -17,6 +18,7 @@ from unweave.models import Likelihood, Method, Model, Network, Objective, Optimi
 from unweave.models.posteriors import Code
 from unweave.recipes.diagnose import Diagnosed
 from unweave.recipes.dimension import Dimension
+from unweave.recipes.perturb import Made
 from unweave.shapes import Tensor
 from unweave.studies.results import Results
 
@@ -53,6 +55,9 @@ def looking_inside(run: uw.Run, codes: np.ndarray, table: Tensor) -> None:
     assert_type(uw.compare(run, "runs/two", n=20), Similarity)
     assert_type(uw.dimension("micro", start=3.0, objective=uw.VAE(), seed=1), Dimension)
     uw.dimension("micro", networkk="mlp")  # type: ignore[call-arg]
+    assert_type(uw.perturb("micro", models=4, by="udr", objective=uw.VAE()), Made)
+    assert_type(uw.perturb(foster=[run], diminish=["runs/b"]).world, Perturbed)
+    uw.perturb("micro", epsilonn=0.1)  # type: ignore[call-arg]
     assert_type(uw.intrinsic(run), dict[str, Intrinsic])
     assert_type(uw.intrinsic(codes), Intrinsic)
     assert_type(uw.intrinsic(table), Intrinsic)
