@@ -10,10 +10,9 @@ from typing import Any
 import torch
 
 from unweave.config import find, from_plain, to_plain
-from unweave.models import Autoencoder
 from unweave.runs.names import check_name
 from unweave.studies.measures.measure import Measure
-from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
+from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to, form_of_card
 from unweave.training.fleet.choice import side_by_side
 from unweave.training.fleet.members import structure
 from unweave.trusted import carried_files, is_trusted, trust, trust_file, trusted_modules
@@ -132,6 +131,7 @@ def _size(group: Sequence[Experiment], workers: int) -> int:
 
 
 def _n_parameters(experiment: Experiment) -> int:
+    form = form_of_card(experiment.world.card())
     with torch.device("meta"):
-        model = Autoencoder(experiment.architecture(experiment.world.card().shape), experiment.init, experiment.seed)
+        model = experiment.objective.model(experiment.architecture(form.shape, form.labels))
     return sum(parameter.numel() for parameter in model.parameters())

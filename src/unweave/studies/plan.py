@@ -7,7 +7,7 @@ import torch
 
 from unweave.config import fingerprint
 from unweave.training.batches import rehearse
-from unweave.training.experiment import Experiment, Form, Plan
+from unweave.training.experiment import Experiment, Plan, form_of_card
 
 
 class Poisoned(ValueError):
@@ -62,7 +62,7 @@ def _try(experiment: Experiment, needs_data: bool, tried: set[str]) -> None:
     if needs_data and not card.on_disk:
         raise FileNotFoundError(f"{experiment.world.name} is not on this machine. {card.how_to_get}")
     with torch.device("meta"), torch.no_grad():
-        form = Form(card.shape, () if card.space is None else card.space.sizes)
+        form = form_of_card(card)
         networks = experiment.objective.networks(experiment.architecture(form.shape, form.labels))
         rehearse(replace(experiment, batch_size=2), networks, form)
     tried.add(key)

@@ -10,7 +10,7 @@ import torch
 
 from unweave.config import Tables, fingerprint, from_plain, number, to_plain
 from unweave.data import WORLDS, World
-from unweave.data.world import Data
+from unweave.data.world import Card, Data
 from unweave.models import (
     LIKELIHOODS,
     NETWORKS,
@@ -90,6 +90,13 @@ def form_of(method: Method, data: Data) -> Form:
     """The form of a data set's examples for a method."""
     reads_labels = {"labels", "labelled_labels", "changed", "group"} & {*method.batch}
     return Form(data.shape, data.label_sizes if reads_labels else ())
+
+
+def form_of_card(card: Card) -> Form:
+    """The form of examples that nobody has loaded yet; labels of which only the names are known count as two values."""
+    if card.space is not None:
+        return Form(card.shape, card.space.sizes)
+    return Form(card.shape, tuple(2 for _ in card.labels) or ((2,) if card.segments else ()))
 
 
 @dataclass(frozen=True)
