@@ -75,6 +75,7 @@ def test_the_whole_chain_and_every_page(tmp_path: Path) -> None:
     assert {one.resolve().id for one in follow(first)} <= set(first.ids)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tiny")
 def test_a_chain_that_was_cut_asks_for_the_same_models(tmp_path: Path) -> None:
     study = bias.bias_study("cut", "smoke", "", replace(TABLE, methods=("β-VAE",)))

@@ -59,6 +59,7 @@ def judge_table(
     figures = {
         f"{metric} on {place.title}": _figure(groups, place, metric, methods_of(size, TABLE))
         for place in places_of(size)
+        if any(key[0] == place.title for key in groups)
     }
     tables = {
         "Published beside ours": _rows(groups, places_of(size), metric, published, methods_of(size, TABLE)),
