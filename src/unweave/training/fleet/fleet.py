@@ -302,13 +302,18 @@ def _advance_others(
         minimised: Tensor = terms[phase.minimises]
         return minimised
 
+    optimiser = phase.optimiser or fleet.members.experiments[0].optimiser
+    rate = rates_of(group, number, fleet.learning_rate[group.place])
+    group.networks[updated].learn(loss, optimiser, rate, phase.count(draws["steps"]), good[group.place])
+
+
+def rates_of(group: Group, number: int, usual: Float[Tensor, " model"]) -> Float[Tensor, " model"]:
+    """Every member's learning rate in a phase: that of the phase's own optimiser, or the usual one."""
     # with all members' scalars at once, the optimiser's learning rate is all members' too
     own = _phase(group, number, group.scalars).optimiser
-    rate = fleet.learning_rate[group.place]
-    if own is not None:
-        rate = torch.as_tensor(own.learning_rate, device=rate.device).detach().expand(rate.shape)
-    optimiser = own or fleet.members.experiments[0].optimiser
-    group.networks[updated].learn(loss, optimiser, rate, phase.count(draws["steps"]), good[group.place])
+    if own is None:
+        return usual
+    return torch.as_tensor(own.learning_rate, device=usual.device).detach().expand(usual.shape)
 
 
 def _encoded(fleet: Fleet, group: Group, phase: Phase, source: Source, draws: Draws) -> tuple[Tensor, ...]:

@@ -22,7 +22,7 @@ from unweave.shapes import Bool, Float, Int, Tensor
 from unweave.training.batches import Draws, Source, batch_of
 from unweave.training.engine import columns, summary
 from unweave.training.experiment import Experiment, Form
-from unweave.training.fleet.fleet import MOST_TERMS, Group, keep_failed
+from unweave.training.fleet.fleet import MOST_TERMS, Group, keep_failed, rates_of
 from unweave.training.fleet.members import ALIKE, Members, scalars_of
 from unweave.training.given import fill_given
 
@@ -67,6 +67,7 @@ class MappedFleet:
     failed_at: Int[Tensor, " model"]
     good: Held
     good_at: Int[Tensor, " model"]
+    learning_rate: Float[Tensor, " model"]
     name: str = "mapped"
 
     @property
@@ -81,7 +82,7 @@ class MappedFleet:
     def advance(self, source: Source, draws: Draws, *, record: bool, step: int) -> None:
         """One step of every healthy model: its phases in their order. With ``record``, the group keeps a row."""
         group, now, batch = self.groups[0], draws["steps"], batch_of(source, draws)
-        before = self._kept() if record else {}
+        before = _copied(self._kept()) if record else {}
         code: Tensors = {}
         group.terms = {}
         for number, phase in enumerate(group.method.phases()):
@@ -116,6 +117,7 @@ class MappedFleet:
         return kept_weights(experiment.objective, own)
 
     def _kept(self) -> Held:
+        """The tensors of all members that stay: views that change as the fleet goes on."""
         method = self.groups[0].method
         held = {}
         for phase in method.phases():
@@ -123,7 +125,7 @@ class MappedFleet:
                 if name in method.kept:
                     stack, optimiser = self.stacks[name], self._optimiser(phase)
                     views = stack.layout.views(optimiser.kept_stack(stack.parameters, stack.state))
-                    held[name] = {part: tensor.clone() for part, tensor in {**views, **stack.buffers}.items()}
+                    held[name] = {**views, **stack.buffers}
         return held
 
     @torch.no_grad()
@@ -165,12 +167,7 @@ class MappedFleet:
         return {name: part.detach() for name, part in made.items()} or code
 
     def _update(self, name: str, phase: Phase, number: int, slopes: Tensors, now: Tensor) -> None:
-        stack, group = self.stacks[name], self.groups[0]
-        # with all members' scalars at once, the optimiser's learning rate is all members' too
-        own = replace(group.method, **group.scalars).phases()[number].optimiser  # type: ignore[type-var]
-        rate = scalars_of([e.optimiser for e in self.members.experiments], self.device)["learning_rate"]
-        if own is not None:
-            rate = torch.as_tensor(own.learning_rate, device=self.device).detach().expand(rate.shape)
+        stack, rate = self.stacks[name], rates_of(self.groups[0], number, self.learning_rate)
         given = StackedUpdate(stack.layout.rows(slopes), rate, phase.count(now), self.alive)
         self._optimiser(phase).update_stack(stack.parameters, stack.state, given)
 
@@ -202,8 +199,9 @@ def new_mapped_fleet(members: Members, n_examples: int, form: Form) -> MappedFle
     failed_terms = torch.zeros(n, MOST_TERMS, device=device)
     group = Group(slice(0, n), first.objective, scalars, first.latents, first.warmup, {}, failed_terms)
     nowhere = torch.full((n,), -1, dtype=torch.int64, device=device)
-    fleet = MappedFleet(members, n_examples, Losses(made[0]), stacks, [group], nowhere, {}, nowhere.clone())
-    fleet.good = fleet._kept()
+    rates = scalars_of([experiment.optimiser for experiment in members.experiments], device)["learning_rate"]
+    fleet = MappedFleet(members, n_examples, Losses(made[0]), stacks, [group], nowhere, {}, nowhere.clone(), rates)
+    fleet.good = _copied(fleet._kept())
     return fleet
 
 
@@ -212,6 +210,10 @@ def _stack(networks: list[nn.Module], optimiser: Optimiser | None) -> Stack:
     parameters = torch.stack([layout.row(dict(network.named_parameters())) for network in networks])
     buffers = {name: torch.stack([n.get_buffer(name) for n in networks]) for name, _ in networks[0].named_buffers()}
     return Stack(layout, parameters, optimiser.start_stack(parameters, layout) if optimiser else {}, buffers)
+
+
+def _copied(held: Held) -> Held:
+    return {name: {part: tensor.clone() for part, tensor in parts.items()} for name, parts in held.items()}
 
 
 def _parts_of(code: Code) -> Tensors:
