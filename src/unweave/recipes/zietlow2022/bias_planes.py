@@ -1,15 +1,19 @@
 """Figures 4.10 and 4.11: planes of two latents of the best and the worst models, and whether they are polar."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import torch
 
 from unweave.evaluation.traversal import plane
+from unweave.pages.outcome import Outcome
 from unweave.plots.images import plane as plane_figure
 from unweave.recipes.perturb import Candidate
-from unweave.recipes.zietlow2022.bias import AMOUNTS, Asked, Place, chosen_from
+from unweave.recipes.zietlow2022.bias import AMOUNTS, Asked, Place, about, chosen_from, places_of
+from unweave.recipes.zietlow2022.bias_table import undecided
 from unweave.studies.results import Results
-from unweave.studies.verdicts import Comparison, compare_difference
+from unweave.studies.statistics.intervals import mean_interval
+from unweave.studies.verdicts import Comparison, compare_difference, compare_sign
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -30,6 +34,27 @@ NOTE = (
     " as shares of the factors' entropies: 1 is polar, −1 cartesian. It does not see rotations: a model that is"
     " entangled only because its axes are turned is cartesian."
 )
+
+
+def planes_outcome(results: Results, size: str, word: Literal["disentangled", "entangled"]) -> Outcome:
+    """The planes of the models at one end, and a number for each."""
+    figures: dict[str, matplotlib.figure.Figure] = {}
+    rows: list[dict[str, Any]] = []
+    claims: list[Comparison] = []
+    end, sign = (0, -1) if word == "disentangled" else (1, 1)
+    for place in places_of(size, ASKED):
+        models = ends(results, place, size)[end]
+        shown = plane_rows(results, place, models, word)
+        figures |= planes_figures(results, place, models, word)
+        rows += shown
+        if word == "entangled":
+            claims.append(polar_claim(results, place, size))
+        scores = [row["polar − cartesian"] for row in shown]
+        what = f"{place.title}: polar − cartesian of the {word} models"
+        claims.append(compare_sign(what, *_mean(scores), len(scores), sign, "t-interval of the mean over models"))
+    if size == "smoke":
+        claims = [undecided(one, "this size shows that the chain runs, and gives no verdict") for one in claims]
+    return Outcome(tuple(claims), figures, {"Planes": rows}, (*about(size), NOTE))
 
 
 def ends(results: Results, place: Place, size: str) -> tuple[list[Candidate], list[Candidate]]:
@@ -81,3 +106,8 @@ def polar_claim(results: Results, place: Place, size: str) -> Comparison:
     best, worst = ([plane_of(results, place, model)["score"] for model in side] for side in ends(results, place, size))
     what = f"{place.title}: polar − cartesian of the most entangled beside the most disentangled models"
     return compare_difference(what, worst, best, 1)
+
+
+def _mean(scores: list[float]) -> tuple[float, tuple[float, float] | None]:
+    values = np.array(scores)
+    return (float(values.mean()) if len(values) else float("nan")), mean_interval(values) if len(values) > 2 else None

@@ -1,22 +1,12 @@
 """z-fig-4.10: planes of two latents of the four most disentangled models (Zietlow, 2022, §4.3.6)."""
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
 from unweave.pages.outcome import Outcome
 from unweave.recipes.reproduction import Reproduction
-from unweave.recipes.zietlow2022.bias import about, bias_study, places_of
-from unweave.recipes.zietlow2022.bias_planes import ASKED, NOTE, ends, plane_rows, planes_figures
-from unweave.recipes.zietlow2022.bias_table import undecided
+from unweave.recipes.zietlow2022.bias import bias_study
+from unweave.recipes.zietlow2022.bias_planes import ASKED, planes_outcome
 from unweave.recipes.zietlow2022.settings import SOURCE
 from unweave.studies.results import Results
-from unweave.studies.statistics.intervals import mean_interval
 from unweave.studies.study import Study
-from unweave.studies.verdicts import Comparison, compare_sign
-
-if TYPE_CHECKING:
-    import matplotlib.figure
 
 TITLE = "Disentangled models hold two factors along two axes"
 
@@ -28,25 +18,7 @@ def study(size: str) -> Study:
 
 def judge(results: Results, size: str) -> Outcome:
     """The planes, and a number for each."""
-    figures: dict[str, matplotlib.figure.Figure] = {}
-    rows: list[dict[str, Any]] = []
-    claims: list[Comparison] = []
-    for place in places_of(size, ASKED):
-        models = ends(results, place, size)[0]
-        shown = plane_rows(results, place, models, "disentangled")
-        figures |= planes_figures(results, place, models, "disentangled")
-        rows += shown
-        scores = [row["polar − cartesian"] for row in shown]
-        what = f"{place.title}: polar − cartesian of the disentangled models"
-        claims.append(compare_sign(what, *_mean(scores), len(scores), -1, "t-interval of the mean over models"))
-    if size == "smoke":
-        claims = [undecided(one, "this size shows that the chain runs, and gives no verdict") for one in claims]
-    return Outcome(tuple(claims), figures, {"Planes": rows}, (*about(size), NOTE))
-
-
-def _mean(scores: list[float]) -> tuple[float, tuple[float, float] | None]:
-    values = np.array(scores)
-    return (float(values.mean()) if len(values) else float("nan")), mean_interval(values) if len(values) > 2 else None
+    return planes_outcome(results, size, "disentangled")
 
 
 REPRODUCTION = Reproduction("z-fig-4.10", TITLE, f"{SOURCE}, Figure 4.10", study, judge)
