@@ -1,9 +1,10 @@
-"""The models of Zietlow (2022), Tables 4.2 to 4.5, on original dSprites at the published length, on a card that one has for
-minutes: train, measure there, and bring back small files.
+"""The models of Zietlow (2022), Tables 4.2 to 4.5, on original dSprites at the published length, in portions.
+
+For a card that one has for minutes: train, measure there, and bring back small files.
 
     python benchmarks/originals.py train AE,β-VAE,TC-VAE --store STORE --seconds 500     # the same call goes on
     python benchmarks/originals.py measure --store STORE --processes 14
-    python benchmarks/originals.py pack --store STORE --out FOLDER      # runs with weights of 16 bits, tar files of 15 MiB
+    python benchmarks/originals.py pack --store STORE --out FOLDER      # weights of 16 bits, tar files
 
 Several calls of `train` side by side share a card best under NVIDIA's MPS.
 """
@@ -66,23 +67,21 @@ def pack(store: str, out: str) -> None:
     from unweave.recipes.train_only import make_compact
     from unweave.runs.folder import RunFolder
 
-    number, size, file = 0, MOST_BYTES, None
+    parts: list[list[str]] = []
+    size = MOST_BYTES
     for run_id in finished(store):
         folder = Path(store) / run_id
         make_compact(RunFolder(folder))
-        held = sum(
-            path.stat().st_size for path in folder.rglob("*") if path.is_file() and "checkpoints" not in path.parts
-        )
+        held = sum(path.stat().st_size for path in folder.rglob("*") if "checkpoints" not in path.parts)
         if size + held > MOST_BYTES:
-            if file is not None:
-                file.close()
-            file, size, number = tarfile.open(Path(out) / f"runs-{number}.tar", "w"), 0, number + 1
+            parts, size = [*parts, []], 0
+        parts[-1].append(run_id)
         size += held
-        assert file is not None
-        file.add(folder, run_id, filter=lambda one: None if "checkpoints" in one.name else one)
-    if file is not None:
-        file.close()
-    print(f"{number} files", flush=True)
+    for number, ids in enumerate(parts):
+        with tarfile.open(Path(out) / f"runs-{number}.tar", "w") as file:
+            for run_id in ids:
+                file.add(Path(store) / run_id, run_id, filter=lambda one: None if "checkpoints" in one.name else one)
+    print(f"{len(parts)} files", flush=True)
 
 
 if __name__ == "__main__":
