@@ -1,7 +1,7 @@
 """Discs whose place and size change more in some stretches of time than in others: images for iVAE.
 
-Nothing but these spreads tells x and y from turned axes. Methods with labels are told the segment of an image, and codes
-are scored against its sources.
+Nothing but these spreads tells x and y from turned axes. Methods with labels are told the segment of an image, and
+codes are scored against its sources.
 """
 
 from dataclasses import dataclass
