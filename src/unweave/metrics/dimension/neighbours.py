@@ -6,8 +6,12 @@ import torch
 
 from unweave.shapes import Float, Int, Tensor
 
-BLOCK_BYTES = 8 * 2**20
-"""Memory for one block of distances, and for one of differences: about what a core's cache holds."""
+BLOCK_BYTES, WIDE_BLOCK_BYTES = 8 * 2**20, 64 * 2**20
+"""Memory for one block of distances, and for one of differences: about what a core's cache holds, where products do not
+take longer than what follows them."""
+
+NARROW = 64
+"""Features up to which points are narrow."""
 
 SPARE = 4
 """Further candidates kept from the rounded distances, so that the exact ones can change their order."""
@@ -17,7 +21,7 @@ FEW_DIRECTIONS = 8.0
 
 
 def neighbour_distances(
-    points: Float[Tensor, "sample feature"], n_neighbours: int, *, block_bytes: int = BLOCK_BYTES
+    points: Float[Tensor, "sample feature"], n_neighbours: int, *, block_bytes: int | None = None
 ) -> Float[Tensor, "sample neighbour"]:
     """Euclidean distances of every point to its nearest others, ascending, in float64.
 
@@ -28,8 +32,10 @@ def neighbour_distances(
     if n_points <= n_neighbours:
         raise ValueError(f"{n_neighbours} neighbours need at least {n_neighbours + 1} points, given {n_points}")
     centred = points - points.mean(0)
+    narrow = points.shape[1] <= NARROW and points.device.type == "cpu"
+    block_bytes = block_bytes or (BLOCK_BYTES if narrow else WIDE_BLOCK_BYTES)
     n_candidates = min(n_points, n_neighbours + SPARE + 1)
-    search = _by_tree if _is_for_a_tree(centred) else _by_products
+    search = _by_tree if narrow and _is_for_a_tree(centred) else _by_products
     found = []
     for begin, candidates in search(centred, n_candidates, block_bytes):
         block = centred[begin : begin + len(candidates)]
@@ -40,7 +46,7 @@ def neighbour_distances(
 
 
 def _is_for_a_tree(centred: Float[Tensor, "sample feature"]) -> bool:
-    if centred.device.type != "cpu" or len(centred) < 1000:
+    if len(centred) < 1000:
         return False
     variances = torch.linalg.eigvalsh(centred.T.to(torch.float64) @ centred.to(torch.float64)).clamp(min=0)
     # (Σ λ)² / Σ λ²: as many directions as would have equal variances
