@@ -98,7 +98,7 @@ class HistoryAnswer(Answer):
     steps: list[int]
     terms: dict[str, list[float | None]]
     kl: list[list[float | None]]
-    """One list a latent."""
+    """One list a latent; none where nothing is encoded."""
 
 
 class LatentAnswer(Answer):

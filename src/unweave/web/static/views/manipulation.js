@@ -32,16 +32,17 @@ export async function manipulation(place, run) {
     show(codes, sides(told.models, run));
   });
   const moved = () => { draw(true); keep(); };
-  const strength = slider("epsilon", "ε, how much a pixel may change", { min: 0, max: STRONGEST, step: 0.005, value: chosen.epsilon },
+  const strength = slider("epsilon", "ε", { min: 0, max: STRONGEST, step: 0.005, value: chosen.epsilon },
     (value) => { chosen.epsilon = value; moved(); });
   const back = h("button", { type: "button", onclick: () => strength.set(first.trained_epsilon) }, `ε as trained: ${number(first.trained_epsilon)}`);
   const factors = first.factors.map((one, which) => slider(`factor-${which}`, one.name, { min: 0, max: one.size - 1, step: 1, value: one.value },
     (value) => { chosen.values[which] = value; moved(); }));
   show(place,
     h("section", { class: "alter", id: "alter" }, h("h2", {}, "An image before and after"),
-      h("p", {}, "The change is a function of the factors alone: grey where nothing changes, black and white where a pixel moves by the whole ε. What would leave the range of pixels is reflected back into it."),
-      h("div", { class: "screens three" }, screens.map((one) => one.element)), took,
-      h("div", { class: "sliders" }, strength.element, h("div", { class: "buttons" }, back), factors.map((one) => one.element))),
+      h("p", {}, "The change is a function of the factors alone and shown amplified: grey where nothing changes, black and white where a pixel moves by the whole of ε. What would leave the range of pixels is reflected back into it."),
+      h("div", { class: "altering" },
+        h("div", {}, h("div", { class: "screens three" }, screens.map((one) => one.element)), took),
+        h("div", { class: "sliders" }, strength.element, h("div", { class: "buttons" }, back), factors.map((one) => one.element)))),
     h("section", { id: "codes" }, h("h2", {}, "What the models make of it"),
       h("p", {}, "Mean codes of the original (ring) and of the altered image (dot) from the models that the change was made from; the bar is σ of the original's code. None of them was trained on altered images."),
       codes));
@@ -56,7 +57,7 @@ function screen(run, name) {
   const [, height, width] = run.shape;
   const words = { original: "The original image", change: "The change, amplified", altered: "The altered image" }[name];
   const canvas = h("canvas", { class: `pixels ${name}`, width, height, role: "img", "aria-label": words });
-  return { canvas, element: h("figure", {}, canvas, h("figcaption", {}, name === "change" ? "change, amplified" : name)) };
+  return { canvas, element: h("figure", {}, canvas, h("figcaption", {}, name)) };
 }
 
 /** A slider with its name and value. */

@@ -69,7 +69,7 @@ export async function training(place, id, types) {
   const names = shown.length ? shown : Object.keys(found.terms).slice(0, 3);
   place.append(h("div", { class: "charts" },
     kl.length === 0 ? null : figure(lines({ x: found.steps, series: kl, yName: "KL (nats)", label: "KL of every latent over training", zero: true }), { name: `${id}-kl`, caption: "KL of every latent: those that are switched off fall to 0 and stay there." }),
-    names.map((name) => figure(lines({ x: found.steps, series: [{ name, values: found.terms[name] }], yName: name, label: `${name} over training`, log: name !== "kl" }), { name: `${id}-${name}`, caption: name.replaceAll("_", " ") }))));
+    names.map((name) => figure(lines({ x: found.steps, series: [{ name, values: found.terms[name] }], yName: name, label: `${name} over training`, log: name !== "kl" && !found.terms.gap }), { name: `${id}-${name}`, caption: name.replaceAll("_", " ") }))));
 }
 
 export async function scores(place, run) {
@@ -109,7 +109,8 @@ export function about(place, run, kinds = ["npz", "parquet"]) {
     const name = above ? `${above}.${key}` : key;
     return inner !== null && typeof inner === "object" && !Array.isArray(inner) ? flat(inner, name) : [[name, inner]];
   });
-  const shown = (value) => (Array.isArray(value) ? value.join(", ") : number(value)) || "–";
+  const item = (value) => (value !== null && typeof value === "object" ? Object.values(value).join(" ") : value);
+  const shown = (value) => (Array.isArray(value) ? value.map(item).join(", ") : number(value)) || "–";
   const facts = flat({ ...run.config, ...run.environment }).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, typeof value === "boolean" ? (value ? "yes" : "no") : shown(value))));
   const take = (kind) => h("a", { class: "button", href: address(run.id, `/codes.${kind}?n=10000`), download: "" }, `codes as ${kind}`);
   const taken = kinds.length ? [h("p", {}, kinds.flatMap((kind) => [take(kind), " "])), h("p", { class: "quiet" }, "Mean, variance, sample and KL of up to 10,000 examples, with their factors.")] : null;
