@@ -98,7 +98,7 @@ def test_runs_on_an_altered_world_open_after_a_move(made: Made, tmp_path: Path) 
     again = train(replace(on_it, world=Perturbed(str(moved / "renamed"))), moved / name)
     assert Path(again) == moved / name
     shutil.copytree(moved / name, moved / made.folder.name)
-    with pytest.raises(FileNotFoundError, match="put it there, or say where it is with --world.run"):
+    with pytest.raises(FileNotFoundError, match="put it there, or say where it is with --world"):
         Run(moved / name).images(4)
 
 
