@@ -67,23 +67,6 @@ def replay(question: Question[Answer], known: Known) -> Answer | Waiting:
         return missing.waiting
 
 
-def known_from(results: Results) -> Known:
-    """Everything that was measured of the runs of a study, whatever machine trained them; read once."""
-    runs = {identity(experiment): experiment.id for experiment in results.experiments}
-    read: dict[tuple[str, str], Mapping[str, Any] | None] = {}
-
-    def known(experiment: Experiment, measure: Measure) -> Mapping[str, Any] | None:
-        run_id = runs.get(identity_of_asked(experiment))
-        if run_id is None:
-            return None
-        if (run_id, measure.file) not in read:
-            folder = results.store.folder(run_id)
-            read[run_id, measure.file] = folder.read_json(measure.file) if folder.has(measure.file) else None
-        return read[run_id, measure.file]
-
-    return known
-
-
 def why_waiting(waiting: Waiting, results: Results) -> str:
     """Why a question that should have been answered was not: what its model, or the measure of it, failed with."""
     run_id = next((e.id for e in results.experiments if identity(e) == identity_of_asked(waiting.experiment)), None)
@@ -97,7 +80,7 @@ def why_waiting(waiting: Waiting, results: Results) -> str:
 
 
 def _next(questions: Sequence[Question[Any]], results: Results) -> tuple[Experiment, ...]:
-    return _asked(questions, known_from(results))
+    return _asked(questions, results.found)
 
 
 def _asked(questions: Sequence[Question[Any]], known: Known) -> tuple[Experiment, ...]:

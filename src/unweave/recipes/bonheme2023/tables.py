@@ -18,7 +18,6 @@ from unweave.recipes.bonheme2023.rows import EXTENTS, NO_INFORMATION, STARTS, Ro
 from unweave.recipes.bonheme2023.searches import Search, outcomes, search_study
 from unweave.recipes.extent import check_size
 from unweave.recipes.strength import strength_of
-from unweave.studies.adaptive import known_from
 from unweave.studies.results import Results
 from unweave.studies.statistics.intervals import mean_interval
 from unweave.studies.study import Study
@@ -126,7 +125,7 @@ def _passive(
     if not chosen:
         return
     measure = searches[chosen[0]][0].measure
-    known = known_from(results)
+    known = results.found
     models = [
         known(replace(search.base, latents=answers[row][search.base.seed].n), measure)
         for row in chosen

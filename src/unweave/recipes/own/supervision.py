@@ -10,6 +10,7 @@ from unweave.models.objectives import IVAE, AdaGVAE, BetaVAE, SlowVAE
 from unweave.models.optimisers import Adam
 from unweave.pages.outcome import Outcome
 from unweave.plots.violins import violins
+from unweave.recipes.controls import apart
 from unweave.recipes.extent import Extent, at_size
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.measures.scores import Scores
@@ -113,4 +114,6 @@ def _gain(what: str, first: "pl.DataFrame", second: "pl.DataFrame") -> Compariso
     return compare_difference(what, _mcc(first), _mcc(second), 1)
 
 
-REPRODUCTION = Reproduction("u-supervision", TITLE, "unweave, the gain of supervision", study, judge)
+CONTROL = (apart(judge, "scores dealt to all methods at random.", [MCC]),)
+
+REPRODUCTION = Reproduction("u-supervision", TITLE, "unweave, the gain of supervision", study, judge, CONTROL)
