@@ -23,8 +23,10 @@ from unweave.training.results import environment
 if TYPE_CHECKING:
     import polars as pl
 
-COLUMNS = ("what", "published", "ours", "low", "high", "n", "verdict", "rule", "note", "kind")
-COLUMNS += ("control", "control_ours", "control_agrees")
+COLUMNS = (
+    *("what", "published", "ours", "low", "high", "n", "verdict", "rule", "note", "kind"),
+    *("control", "control_ours", "control_agrees"),
+)
 
 
 def write_result_page(

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 N_DRAWS = 5
 """Of what is left to chance: that three of five agree by chance at 5 % happens once in nine hundred."""
 
+CONTROLS, OTHER_SEEDS = "controls", 1_000_000
+"""Where a store keeps untrained networks, and how far their second seeds are from the first."""
+
 Alter = Callable[[Results, np.random.Generator], Results]
+Change = Callable[[Mapping[str, Any], np.random.Generator], Mapping[str, Any]]
 Invent = Callable[[Experiment, Measure], Mapping[str, Any] | None]
 
 
@@ -66,26 +70,23 @@ def altered(judge: Judge, name: str, sentence: str, alter: Alter, *, draws: int 
     return Control(name, sentence, judged, draws, about)
 
 
-def shuffled(judge: Judge, sentence: str, columns: Sequence[str], *, about: str = "") -> Control:
-    """All numbers of these columns of the table thrown together and dealt to the runs at random."""
+def shuffled(judge: Judge, sentence: str, *groups: Sequence[str], about: str = "") -> Control:
+    """All numbers of the columns of a group thrown together and dealt to the runs at random, group by group."""
 
     def deal(results: Results, generator: np.random.Generator) -> Results:
-        kept = [name for name in columns if name in results.table.columns]
-        values = results.table.select(kept).to_numpy().astype(np.float64)
-        dealt = generator.permutation(values.reshape(-1)).reshape(values.shape)
-        return with_columns(results, dict(zip(kept, dealt.T)))
+        columns: dict[str, np.ndarray] = {}
+        for group in groups:
+            kept = [name for name in group if name in results.table.columns]
+            values = np.array([_numbers(results.table, name) for name in kept])
+            columns |= dict(zip(kept, generator.permutation(values.reshape(-1)).reshape(values.shape)))
+        return with_columns(results, columns)
 
     return altered(judge, "shuffled", sentence, deal, about=about)
 
 
 def apart(judge: Judge, sentence: str, columns: Sequence[str], *, about: str = "") -> Control:
     """Each of these columns dealt to other runs by itself: every column keeps its values, none goes with another."""
-
-    def deal(results: Results, generator: np.random.Generator) -> Results:
-        kept = [name for name in columns if name in results.table.columns]
-        return with_columns(results, {name: generator.permutation(_numbers(results.table, name)) for name in kept})
-
-    return altered(judge, "shuffled", sentence, deal, about=about)
+    return shuffled(judge, sentence, *((name,) for name in columns), about=about)
 
 
 def dealt(judge: Judge, sentence: str, *, about: str = "") -> Control:
@@ -99,64 +100,75 @@ def dealt(judge: Judge, sentence: str, *, about: str = "") -> Control:
     return altered(judge, "shuffled", sentence, deal, about=about)
 
 
-def invented(
-    judge: Judge,
-    name: str,
-    sentence: str,
-    invent: Callable[[Results, np.random.Generator], Invent],
-    *,
-    draws: int = N_DRAWS,
-    about: str = "",
+def changed(
+    judge: Judge, name: str, sentence: str, change: Change, *, draws: int = N_DRAWS, about: str = ""
 ) -> Control:
-    """The same judge on measures that were made up."""
+    """The same judge, after something was changed in what was measured of every run."""
 
-    def made(results: Results, generator: np.random.Generator) -> Results:
-        return Invented.of(results, invent(results, generator))
+    def alter(results: Results, generator: np.random.Generator) -> Results:
+        def found(experiment: Experiment, measure: Measure) -> Mapping[str, Any] | None:
+            given = results.found(experiment, measure)
+            return given and change(given, generator)
 
-    return altered(judge, name, sentence, made, draws=draws, about=about)
+        return Invented.of(results, found)
+
+    return altered(judge, name, sentence, alter, draws=draws, about=about)
 
 
 def types_dealt(judge: Judge, *, about: str = "") -> Control:
     """Types given to the latents of every run at random, as many of each as it has."""
 
-    def invent(results: Results, generator: np.random.Generator) -> Invent:
-        def found(experiment: Experiment, measure: Measure) -> Mapping[str, Any] | None:
-            given = results.found(experiment, measure)
-            if given is None or "types" not in given:
-                return given
-            return {**given, "types": [str(kind) for kind in generator.permutation(given["types"])]}
-
-        return found
+    def change(found: Mapping[str, Any], generator: np.random.Generator) -> Mapping[str, Any]:
+        return {**found, "types": [str(kind) for kind in generator.permutation(found["types"])]}
 
     sentence = "types are given to the latents of every model at random, as many of each as it has."
-    return invented(judge, "random types", sentence, invent, about=about)
+    return changed(judge, "random types", sentence, change, about=about)
+
+
+def swapped(judge: Judge, *, about: str = "") -> Control:
+    """Mean codes in the place of sampled ones, and sampled ones in the place of mean ones."""
+
+    def change(found: Mapping[str, Any], generator: np.random.Generator) -> Mapping[str, Any]:
+        return {**found, "mean": found["sampled"], "sampled": found["mean"]}
+
+    sentence = "mean codes in the place of sampled ones, and the other way round."
+    return changed(judge, "swapped", sentence, change, draws=1, about=about)
 
 
 def before_training(judge: Judge, *, about: str = "") -> Control:
     """The same networks before their first step, measured and judged the same way."""
-    sentence = "the same networks with the weights they began with, measured and judged the same way."
-    return Control("untrained", sentence, lambda results, size, draw: judge(untrained(results), size), 1, about)
+    sentence = "the same networks before their first step, with seeds of their own, measured and judged the same way."
+
+    def judged(results: Results, size: str, draw: int) -> Outcome:
+        return judge(untrained(results, again=True), size)
+
+    return Control("untrained", sentence, judged, 1, about)
 
 
-def untrained(results: Results) -> Results:
-    """The runs of a study before their first step, kept and measured in a store of their own inside the store."""
-    store = Store(results.store.home / "controls" / "untrained").prepare()
+def untrained(results: Results, *, again: bool = False) -> Results:
+    """The runs of a study before their first step, kept and measured in a store of their own inside the store.
+
+    ``again`` draws their weights by other seeds: a second sample, for what is compared with the first.
+    """
+    root = results.store.root
+    home = root.parent.parent if root.parent.name == CONTROLS else results.store.home
+    store = Store(home / CONTROLS / ("untrained-again" if again else "untrained")).prepare()
     for experiment in results.experiments:
-        folder = store.folder(experiment.id)
-        if not folder.has("model.safetensors"):
-            _keep_untrained(experiment, store)
+        if not store.folder(experiment.id).has("model.safetensors"):
+            _keep_untrained(experiment, store, experiment.seed + OTHER_SEEDS * again)
         take_measures(results.study.measures, experiment.id, store)
     return Results(results.study, store, results.experiments)
 
 
-def _keep_untrained(experiment: Experiment, store: Store) -> None:
+def _keep_untrained(experiment: Experiment, store: Store, seed: int) -> None:
     folder = store.folder(experiment.id)
-    here = replace(experiment, plan=replace(experiment.plan, device="cpu", precision="fp32"))
+    here = replace(experiment, seed=seed, plan=replace(experiment.plan, device="cpu", precision="fp32"))
     engine = Alone(here, loaded(experiment.world))
     with folder.locked():
         claim(folder, experiment)
         environment = folder.read_json("environment.json")
-        folder.write_json("environment.json", environment | {"weights": "as initialised: a control, never trained"})
+        words = f"as initialised by seed {seed}: a control, never trained"
+        folder.write_json("environment.json", environment | {"weights": words})
         for step in experiment.snapshots:
             keep_snapshot(folder, engine, 0, step)
         folder.write("model.safetensors", weights_file(engine.weights(0), engine.form))

@@ -7,7 +7,14 @@ from dataclasses import replace
 
 from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.results import SOURCE
-from unweave.recipes.bonheme2023.similarity import Figure, both_measures, judge_of, study_of, two_objectives
+from unweave.recipes.bonheme2023.similarity import (
+    Figure,
+    both_measures,
+    controls_of,
+    judge_of,
+    study_of,
+    two_objectives,
+)
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -27,4 +34,4 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_of(FIGURE, results, size)
 
 
-REPRODUCTION = Reproduction("b-fig-7.6", TITLE, f"{SOURCE}, Figure 7.6", study, judge)
+REPRODUCTION = Reproduction("b-fig-7.6", TITLE, f"{SOURCE}, Figure 7.6", study, judge, controls_of(judge))

@@ -27,6 +27,9 @@ N_SAMPLES = {"smoke": 20_000, "small": 200_000, "paper": 1_000_000}
 N_POINTS = 2_000
 """Points at which slopes are taken."""
 
+Turn = Callable[..., Tensor]
+"""f, from factors, marginals and a matrix to entangled factors."""
+
 
 def study(size: str) -> Study:
     """No model is trained: the theorem is a construction."""
@@ -38,11 +41,11 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_with(householder, size)
 
 
-def judge_with(matrix: Callable[[int], Tensor], size: str, *, unrelated: bool = False) -> Outcome:
-    """The same with another matrix in the place of the theorem's, or with factors that the codes know nothing of."""
+def judge_with(matrix: Callable[[int], Tensor], size: str, turn: Turn = entangle, unrelated: bool = False) -> Outcome:
+    """The same with another matrix or f than the theorem's, or with factors that the codes know nothing of."""
     comparisons: list[Comparison] = []
     for n_factors in N_FACTORS:
-        comparisons += _properties(n_factors, N_SAMPLES[size], matrix(n_factors), unrelated)
+        comparisons += _properties(n_factors, N_SAMPLES[size], matrix(n_factors), turn, unrelated)
     notes = (
         f"{N_SAMPLES[size]:,} draws of factors with uniform, normal and logistic marginals in turn; α = ¼ for the"
         " Householder matrix. Distribution and independence are checked to the error that so many draws have, slopes"
@@ -53,16 +56,16 @@ def judge_with(matrix: Callable[[int], Tensor], size: str, *, unrelated: bool = 
     return Outcome(tuple(comparisons), {"The same square, entangled": _figure()}, {}, notes)
 
 
-def _properties(n_factors: int, n_samples: int, rotation: Tensor, unrelated: bool) -> list[Comparison]:
+def _properties(n_factors: int, n_samples: int, rotation: Tensor, turn: Turn, unrelated: bool) -> list[Comparison]:
     names = [list(MARGINALS)[place % len(MARGINALS)] for place in range(n_factors)]
     marginals = tuple(MARGINALS[name] for name in names)
     generator = torch.Generator().manual_seed(n_factors)
     # uniform numbers strictly inside (0, 1): quantiles of 0 and 1 are infinite
     shares = torch.rand(n_samples, n_factors, generator=generator, dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
     factors = torch.stack([m.quantile(column) for m, column in zip(marginals, shares.unbind(1))], dim=1)
-    turned = entangle(factors, marginals, rotation)
-    back = entangle(turned, marginals, rotation.T)
-    slopes = _slopes(factors[:N_POINTS], marginals, rotation)
+    turned = turn(factors, marginals, rotation)
+    back = turn(turned, marginals, rotation.T)
+    slopes = _slopes(factors[:N_POINTS], marginals, rotation, turn)
     told = factors[torch.randperm(n_samples, generator=generator)] if unrelated else factors
     bound, few = 4 / math.sqrt(n_samples), f"{n_factors} factors"
     gap = (rotation @ rotation.T - torch.eye(n_factors, dtype=torch.float64)).abs().max()
@@ -105,10 +108,10 @@ def _dependence(turned: Float[Tensor, "sample factor"]) -> float:
 
 
 def _slopes(
-    factors: Float[Tensor, "sample factor"], marginals: tuple[Marginal, ...], rotation: Tensor
+    factors: Float[Tensor, "sample factor"], marginals: tuple[Marginal, ...], rotation: Tensor, turn: Turn
 ) -> Float[Tensor, "sample factor factor"]:
     points = factors.clone().requires_grad_()
-    turned = entangle(points, marginals, rotation)
+    turned = turn(points, marginals, rotation)
     # samples do not know each other, so the slopes of a sum over them are the slopes of each
     rows = [torch.autograd.grad(column.sum(), points, retain_graph=True)[0] for column in turned.unbind(1)]
     return torch.stack(rows, dim=1)
@@ -144,6 +147,16 @@ def _sheared(n_factors: int) -> Tensor:
     return householder(n_factors) + 0.5 * torch.ones(n_factors, n_factors, dtype=torch.float64).triu(1)
 
 
+def _turned(
+    factors: Float[Tensor, "sample factor"], marginals: tuple[Marginal, ...], matrix: Tensor
+) -> Float[Tensor, "sample factor"]:
+    """As f, with any matrix."""
+    shares = torch.stack([m.cumulative(column) for m, column in zip(marginals, factors.unbind(1))], dim=1)
+    normal = torch.special.ndtri(shares.clamp(1e-12, 1 - 1e-12)) @ matrix.T
+    turned = torch.special.ndtr(normal).clamp(1e-12, 1 - 1e-12)
+    return torch.stack([m.quantile(column) for m, column in zip(marginals, turned.unbind(1))], dim=1)
+
+
 CONTROLS = (
     Control(
         "identity",
@@ -154,7 +167,7 @@ CONTROLS = (
     Control(
         "sheared",
         "a matrix that is not orthogonal in the place of the theorem's.",
-        lambda results, size, draw: judge_with(_sheared, size),
+        lambda results, size, draw: judge_with(_sheared, size, _turned),
         about="orthogonal|invertible|marginals|independent",
     ),
     Control(

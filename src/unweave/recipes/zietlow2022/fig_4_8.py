@@ -54,8 +54,8 @@ def judge(results: Results, size: str) -> Outcome:
                 f"{place.title}: the mean is lower on modified images, and yet some model reaches its method's mean on"
                 " original ones (1 is yes)"
             )
-            found = compare_exact(what, float(reached > 0), 1.0, 0.0, note=f"{reached} of {len(series)} methods")
-            claims.append(replace(found, kind="order"))
+            compared = compare_exact(what, float(reached > 0), 1.0, 0.0, note=f"{reached} of {len(series)} methods")
+            claims.append(replace(compared, kind="order"))
     if size == "smoke":
         claims = [undecided(one, "this size shows that the chain runs, and gives no verdict") for one in claims]
     return Outcome(tuple(claims), figures, {}, about(size))

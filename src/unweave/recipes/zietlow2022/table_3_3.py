@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from unweave.models.objectives import AE, VAE, BetaVAE, BetaVAEFull, Objective
 from unweave.pages.outcome import Outcome
 from unweave.plots.forest import forest
-from unweave.recipes.controls import altered, apart, with_columns
+from unweave.recipes.controls import altered, shuffled, with_columns
 from unweave.recipes.extent import Extent, at_size
 from unweave.recipes.reproduction import Reproduction
 from unweave.recipes.zietlow2022.settings import (
@@ -233,9 +233,9 @@ def _untrained(results: Results, generator: "np.random.Generator") -> Results:
     return with_columns(results, {COLUMNS["DtO"]: column(results.table, RANDOM)})
 
 
-SENTENCE = "all numbers of a column dealt to the models of all worlds at random."
+SENTENCE = "all DtO, those of random decoders too, and all DS dealt to the models of all worlds at random."
 CONTROLS = (
-    apart(judge, SENTENCE, [*COLUMNS.values(), RANDOM]),
+    shuffled(judge, SENTENCE, [COLUMNS["DtO"], RANDOM], [COLUMNS["DS"]]),
     altered(
         judge,
         "untrained",
