@@ -40,7 +40,8 @@ def two_methods(first: str, second: str, signs: Mapping[str, int], *, tolerance:
         for world, sign in signs.items():
             one, other = (_values(answers, method, world) for method in (first, second))
             # which of two methods asks for more depends on the world, and a stand-in is another world
-            if sign == 0 or size != "smoke":
+            asked = {row.method for row in answers if row.world == world}
+            if {first, second} <= asked and (sign == 0 or size != "smoke"):
                 title = f"{METHODS[first].title} less {METHODS[second].title} on {shown(world, size)}"
                 yield compare_difference(title, one, other, sign, tolerance=tolerance)
 

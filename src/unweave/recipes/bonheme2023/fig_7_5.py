@@ -8,8 +8,9 @@ from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.bonheme2023.similarity import (
     TC_CARS,
     Figure,
-    both_measures,
+    by_both,
     controls_of,
+    encoder_first,
     judge_of,
     over_epochs,
     study_of,
@@ -20,7 +21,7 @@ from unweave.studies.study import Study
 
 TITLE = "CKA and Procrustes over epochs"
 
-FIGURE = Figure(over_epochs((TC_CARS,), True), both_measures)
+FIGURE = Figure(over_epochs((TC_CARS,), True), by_both(encoder_first))
 
 
 def study(size: str) -> Study:

@@ -9,9 +9,10 @@ from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.bonheme2023.similarity import (
     Figure,
-    both_measures,
+    by_both,
     controls_of,
     judge_of,
+    shared_encoders,
     study_of,
     two_objectives,
 )
@@ -21,7 +22,7 @@ from unweave.studies.study import Study
 
 TITLE = "CKA and Procrustes of two objectives"
 
-FIGURE = Figure((replace(two_objectives(dense=False)[0], procrustes=True),), both_measures)
+FIGURE = Figure((replace(two_objectives(dense=False)[0], procrustes=True),), by_both(shared_encoders))
 
 
 def study(size: str) -> Study:

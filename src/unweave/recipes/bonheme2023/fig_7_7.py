@@ -3,36 +3,28 @@
 Bonheme (2023), Figure 7.7.
 """
 
-from collections.abc import Iterator
-
 from unweave.pages.outcome import Outcome
-from unweave.recipes.bonheme2023.layers import Learned
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.bonheme2023.similarity import (
     Figure,
     Pair,
     beta_vae,
-    both_measures,
+    by_both,
     controls_of,
     judge_of,
+    shared_encoders,
     study_of,
 )
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
-from unweave.studies.verdicts import Comparison
 
 TITLE = "CKA and Procrustes of the first layers"
 
 
-def early_layers(found: Learned) -> Iterator[Comparison]:
-    """Figure 7.7: over the input and the first layers both measures show the same trends."""
-    yield from both_measures(found, found.after.places("input") + found.after.encoder)
-
-
 FIGURE = Figure(
     tuple(Pair(beta_vae("cars3d", beta), beta_vae("cars3d", beta), procrustes=True) for beta in (1.0, 8.0)),
-    early_layers,
+    by_both(shared_encoders),
     ("Pairs of different seeds only. That the two differ by about 0.1 holds for untrained networks too.",),
 )
 

@@ -107,19 +107,15 @@ class Learned:
         after, before = self.after.diagonal(places, measure), self.before.diagonal(places, measure)
         return {seed: after[seed] - before[seed] for seed in after if seed in before}
 
-    def share(self, places: Sequence[int]) -> dict[int, float]:
+    def share(self, places: Sequence[int], measure: str = CKA) -> dict[int, float]:
         """How much of the way from their first weights to their end layers have gone, by seed.
 
         Not a number where the way is shorter than 0.02.
         """
         assert self.end is not None
-        after, before, end = (one.diagonal(places) for one in (self.after, self.before, self.end))
+        after, before, end = (one.diagonal(places, measure) for one in (self.after, self.before, self.end))
         ways = {seed: end[seed] - before[seed] for seed in after if seed in before and seed in end}
         return {s: (after[s] - before[s]) / way if abs(way) >= 0.02 else math.nan for s, way in ways.items()}
-
-    def gains(self, measure: str) -> np.ndarray:
-        """The gain of every cell of the heat map."""
-        return self.after.mean(measure) - self.before.mean(measure)
 
 
 def group_of(name: str, runs: Sequence[Run], n: int, at: float | None = None) -> Group:

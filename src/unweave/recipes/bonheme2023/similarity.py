@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from unweave.models.objectives import DIPVAEII, AnnealedVAE, BetaTCVAE, BetaVAE
 from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.layers import CKA, CODES, PROCRUSTES, Learned, layer_map
@@ -15,7 +13,7 @@ from unweave.recipes.controls import before_training, untrained
 from unweave.recipes.reproduction import Control, Judge
 from unweave.studies.results import Results
 from unweave.studies.study import Study
-from unweave.studies.verdicts import Comparison, compare_difference, compare_trend
+from unweave.studies.verdicts import Comparison, compare_difference
 
 Claims = Callable[[Learned], Iterator[Comparison]]
 
@@ -95,16 +93,17 @@ def size_notes(steps: int, n_samples: int, size: str) -> Iterator[str]:
         yield "SmallNORB must be fetched by hand: dSprites stands in for it."
 
 
-def encoder_first(found: Learned) -> Iterator[Comparison]:
+def encoder_first(found: Learned, measure: str = CKA) -> Iterator[Comparison]:
     """Fact 1: early on, the encoder has gone more of the way to its end than the decoder."""
-    encoder, decoder = found.share(found.after.encoder), found.share(found.after.decoder)
-    yield compare_difference("share of the way to the end of training: encoder less decoder", encoder, decoder, 1)
+    encoder, decoder = found.share(found.after.encoder, measure), found.share(found.after.decoder, measure)
+    what = f"share of the way to the end of training by {measure}: encoder less decoder"
+    yield compare_difference(what, encoder, decoder, 1)
 
 
-def shared_encoders(found: Learned) -> Iterator[Comparison]:
+def shared_encoders(found: Learned, measure: str = CKA) -> Iterator[Comparison]:
     """Fact 3: whatever the objective, encoders learn the same: they become more alike than they began."""
-    gain = found.gain(found.after.encoder)
-    what = "similarity of the encoders' layers, after less before training"
+    gain = found.gain(found.after.encoder, measure)
+    what = f"{measure} of the encoders' layers, after less before training"
     yield compare_difference(what, gain, dict.fromkeys(gain, 0.0), 1)
 
 
@@ -114,11 +113,17 @@ def encoders_not_codes(found: Learned) -> Iterator[Comparison]:
     yield compare_difference("what training adds to the similarity: encoders' layers less codes", encoder, codes, 1)
 
 
-def both_measures(found: Learned, places: Sequence[int] | None = None) -> Iterator[Comparison]:
-    """§7.4.2: Procrustes shows the same trends as CKA, cell by cell of what training adds."""
-    chosen = list(range(len(found.after.names)) if places is None else places)
-    cka, procrustes = (found.gains(measure)[np.ix_(chosen, chosen)].ravel() for measure in (CKA, PROCRUSTES))
-    yield compare_trend("what training adds by Procrustes against what it adds by CKA, over cells", cka, procrustes, 1)
+def by_both(claims: Callable[[Learned, str], Iterator[Comparison]]) -> Claims:
+    """§7.4.2: Procrustes leads to the same conclusions as CKA.
+
+    That their numbers go together is no finding: they do for untrained networks too, being functions of one thing.
+    """
+
+    def both(found: Learned) -> Iterator[Comparison]:
+        for measure in (CKA, PROCRUSTES):
+            yield from claims(found, measure)
+
+    return both
 
 
 def controls_of(judge: Judge) -> tuple[Control, ...]:
