@@ -113,7 +113,7 @@ def priors(measure: Measure, experiment: Experiment) -> Found:
 
 def reading(measure: Any, experiment: Experiment) -> Found:
     n, right = experiment.latents, 3 + experiment.seed % 2
-    first = 0.1 if measure.criterion != "ib" else -1.0
+    first = 0.1 if not measure.criterion.startswith("ib") else -1.0
     found = {"first": first if n <= right else 9.0, "second": 0.0, "active": n, "mixed": 0, "passive": 0}
     return {measure.criterion: found}
 

@@ -132,7 +132,7 @@ def readings(table, size, truth):
             while isinstance(next_one := replay(search, lambda e, m, known=known: known.get(e.latents)), Waiting):
                 n = next_one.experiment.latents
                 passes = n <= right
-                first = (-1.0 if search.measure.criterion == "ib" else 0.1) if passes else 9.0
+                first = (-1.0 if search.measure.criterion.startswith("ib") else 0.1) if passes else 9.0
                 found = {"first": first, "second": 0.0, "active": n, "mixed": 0, "passive": 0 if passes else n - right}
                 known[n] = {search.measure.criterion: found}
                 yield replace(search.base, latents=n), search.measure, known[n]

@@ -205,7 +205,7 @@ def _words(size: str, rows: tuple[Row, ...]) -> Iterator[str]:
             " 0.002, since more hides their second direction; a spare latent reads 0.7 to 0.95 there after so few steps"
             " and still fits below 1, so that an answer may be one too large. Nothing is claimed of those."
         )
-        if any(METHODS[row.method].criterion == "ib" for row in rows):
+        if any(METHODS[row.method].criterion.startswith("ib") for row in rows):
             yield NO_INFORMATION
     else:
         yield (
