@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mutations import ODD, VALUES, changed_list, mutate_file, odd_path, relist, remove
+from mutations import ODD, VALUES, changed_list, mutate_file, odd_path, relist, remove, reseal
 
 TRAIN = "--network mlp --network.encoder-widths 8 --network.decoder-widths 8 --latents 3 --batch-size 8 --steps 5"
 TRAIN += " --plan.threads 1 --plan.device cpu --quiet --history-every 2"
@@ -315,7 +315,8 @@ def spoil_store(rng: random.Random, store: Path) -> list[str]:
     files = sorted(path for path in home.rglob("*") if path.is_file())
     act = rng.choice(["file", "file", "file", "odd", "run", "lease", "neighbour"])
     if act == "file":
-        return [mutate_file(rng, rng.choice([*files, *[home / "studies" / "small.json"] * 3]))]
+        path = rng.choice([*files, *sorted((home / "studies").glob("*.json")) * 2])
+        return [mutate_file(rng, path), *(["sealed again"] if rng.random() < 0.6 and reseal(path) else [])]
     if act == "odd":
         path = rng.choice([*files, home, home / "studies", store / "odd"])
         odd_path(rng, path)
@@ -344,17 +345,18 @@ def _request(number: int, rng: random.Random, pool: Path, place: Path) -> Case:
     shutil.copytree(pool / root, place / root)
     ids = sorted(path.name for path in (place / root).iterdir() if path.is_dir() and path.name != ".unweave")
     run = rng.choice(ids)
+    search = next((path.stem for path in (place / root).glob(".unweave/studies/*fondue*.json")), "small")
     if rng.random() < 0.7:
         spoil = spoil_store if root == "store" and rng.random() < 0.5 else None
         case.changes += spoil(rng, place / root) if spoil else spoil_folder(rng, place / root / run)
     case.requests = [
-        _asked(rng, run if rng.random() < 0.9 else rng.choice([*ids, "x", "..", "%2e%2e"])) for _ in range(4)
+        _asked(rng, run if rng.random() < 0.9 else rng.choice([*ids, "x", "..", "%2e%2e"]), search) for _ in range(4)
     ]
     case.argv = [root]
     return case
 
 
-def _asked(rng: random.Random, run: str) -> tuple[str, str, Any]:
+def _asked(rng: random.Random, run: str, search: str) -> tuple[str, str, Any]:
     odd = rng.choice([*VALUES[:20], "5", "12"]).replace("\n", "%0A").encode(errors="ignore").decode()
     gets = [
         "",
@@ -369,7 +371,12 @@ def _asked(rng: random.Random, run: str) -> tuple[str, str, Any]:
     gets += [f"/examples/pixels?rows={odd}&n={odd}", f"/codes.npz?n={odd}", f"/codes.parquet?n={odd}", "/codes.npz?n=5"]
     others = ["/api/store", "/api/runs", f"/api/runs?since={odd}", f"/api/sparklines?ids={run}", "/api/studies/small"]
     others += [f"/api/studies/{odd}", f"/api/searches/{odd}", f"/api/compare?left={run}&right={run}", "/", f"/{odd}"]
-    others += [f"/api/compare?left={odd}&right={run}", "/api/studies/pair", "/api/studies/all", "/api/searches/small"]
+    others += [
+        f"/api/compare?left={odd}&right={run}",
+        "/api/studies/pair",
+        "/api/studies/all",
+        *[f"/api/searches/{search}"] * 3,
+    ]
     kind = rng.random()
     if kind < 0.55:
         return "GET", f"/api/runs/{run}{rng.choice(gets)}", None

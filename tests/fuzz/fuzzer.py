@@ -79,6 +79,7 @@ def try_case(number: int, seed: int, pool: Path, place: Path) -> tuple[Case, Out
 def judge(case: Case, found: Outcome, place: Path) -> str:
     """What is wrong with an outcome, in a few words; nothing where all is well."""
     said = _without_given(f"{found.err}\n{found.out if case.kind == 'request' else ''}", case)
+    said = re.sub(r"the recipe failed \(.*", "", said)  # in the user's own code, and in Python's words
     if found.status is None:
         return "hang"
     if "Traceback" in said:
@@ -322,6 +323,7 @@ def _prepare(place: Path) -> None:
             ("unweave.web.", "unweave.pages", "unweave.plots", "unweave.evaluation", "unweave.recipes.")
         ):
             importlib.import_module(module.name)
+    _warm_up()
     gc.freeze()  # what is never looked at again is not copied into every fork
     pid = os.fork()
     if not pid:
@@ -333,6 +335,22 @@ def _prepare(place: Path) -> None:
             os._exit(status)
     if os.waitpid(pid, 0)[1]:
         raise RuntimeError("the pool of runs and files could not be made")
+
+
+def _warm_up() -> None:
+    """What libraries do once a process: fonts are found, operations on shapes alone are imported."""
+    import torch
+
+    from unweave.plots.save import to_png, to_svg
+    from unweave.plots.style import new_figure
+
+    figure, axes = new_figure(2, 2)
+    axes[0, 0].set_title("µ² $x$")
+    to_svg(figure)
+    to_png(figure)
+    shape = torch.empty(2, 2, device="meta")
+    with torch.device("meta"):
+        torch.nn.functional.linear(shape, shape, shape[0])
 
 
 if __name__ == "__main__":

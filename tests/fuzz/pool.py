@@ -105,6 +105,9 @@ def _store(place: Path) -> None:
         main(["study", "run", str(place.parent / "mine.py"), "--store", str(place), "--executor", "here", "--quiet"])
         == 0
     )
+    words = [word for word in TINY if word not in ("--latents", "3")]
+    searched = ["--start", "2", "--most", "3", "--threshold", "9", "--examples", "40", "--executor", "here"]
+    assert main(["dimension", "micro", *words, *searched, "--folder", str(place)]) == 0
     comparison = {"what": "KL", "column": "polarised.n_active", "published": 0.3, "ours": 0.1, "verdict": "differs"}
     record = place / ".unweave" / "studies" / "small.json"
     other = unsealed(record.read_bytes()) | {"name": "pair", "comparisons": [comparison]}
