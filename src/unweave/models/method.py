@@ -154,6 +154,10 @@ class Method(ABC):
         """Parts of the batch that are random numbers of this method's own."""
         return {}
 
+    def posterior_noise(self, batch: Batch) -> Float[Tensor, "*any"]:
+        """What the model's posterior draws with: noise, and beside it whatever else it is told of a batch."""
+        return batch["noise"]
+
     @abstractmethod
     def networks(self, architecture: Architecture) -> dict[str, nn.Module]:
         """Every network by name, its weights not yet drawn."""
