@@ -290,7 +290,7 @@ def relist(folder: Path) -> None:
 
 
 def reseal(path: Path) -> bool:
-    """Make the checksum inside a small JSON file good again, as somebody would who means it; false where it has none."""
+    """Make the checksum inside a small JSON file good again, as whoever means it would; false where it has none."""
     try:
         found = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
