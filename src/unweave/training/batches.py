@@ -284,9 +284,14 @@ def rehearse_anywhere(experiment: Experiment, networks: Mapping[str, nn.Module],
 
 
 def _of_nothing(network: nn.Module) -> nn.Module:
-    made = copy.deepcopy(network).to_empty(device="cpu")
-    for tensor in (*made.parameters(), *made.buffers()):
-        tensor.zero_()
+    """The same network on the CPU, all zeros; made without a question to a meta tensor, which imports much too."""
+    made = copy.deepcopy(network)
+    for module in made.modules():
+        for held in (module._parameters, module._buffers):
+            for name, tensor in held.items():
+                if tensor is not None:
+                    zeros = torch.zeros(tuple(tensor.shape), dtype=tensor.dtype)
+                    held[name] = nn.Parameter(zeros, False) if isinstance(tensor, nn.Parameter) else zeros
     return made
 
 
