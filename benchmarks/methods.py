@@ -17,8 +17,9 @@ from dataclasses import replace
 
 import torch
 
+from unweave.data.dsprites import DSprites
 from unweave.data.micro import Micro
-from unweave.data.world import Data
+from unweave.data.world import Data, World
 from unweave.models.objectives import OBJECTIVES, BetaVAE, Context, FactorVAE, Method, new_networks
 from unweave.training.alone import Alone
 from unweave.training.batches import Drawing, batch_of_one, source_of
@@ -26,18 +27,24 @@ from unweave.training.experiment import Experiment, Plan, form_of
 from unweave.training.fleet.engine import FleetEngine
 from unweave.training.history import Recording
 
-LATENTS = {"ws_gan": 3}
+WORLDS: dict[str, World] = {"micro": Micro(), "dsprites": DSprites()}
 LEFT_OUT = ("perturbation",)
 """Begins with runs."""
 
 
-def experiment_of(name: str, device: str) -> Experiment:
+def experiment_of(name: str, device: str, world: World = Micro()) -> Experiment:
     method: Method = FactorVAE(width=200) if name == "factor_vae" and device == "cpu" else OBJECTIVES[name]()
     pairs = 32 if method.pairing is not None else 64
     plan = Plan(device, 1 if device == "cpu" else 0)
     return Experiment(
-        Micro(), method, latents=LATENTS.get(name, 10), batch_size=pairs, history_every=1, plan=plan
+        world, method, latents=_latents(name, world), batch_size=pairs, history_every=1, plan=plan
     ).resolve()
+
+
+def _latents(name: str, world: World) -> int:
+    space = world.card().space
+    assert space is not None
+    return len(space.sizes) if name == "ws_gan" else 10
 
 
 def ours(experiment: Experiment, data: Data) -> Callable[[int], None]:
@@ -106,14 +113,18 @@ def on_cpu(names: list[str], steps: int, rounds: int) -> list[dict[str, float | 
     return rows
 
 
-def on_gpu(names: list[str], steps: int, models: int) -> list[dict[str, float | str]]:
-    data, rows, base = Micro().load().to("cuda"), [], 0.0
+def on_gpu(names: list[str], steps: int, models: int, world: World, profile: int) -> list[dict[str, float | str]]:
+    data, rows, base = world.load().to("cuda"), [], 0.0
     for name in ("beta_vae", *(name for name in names if name != "beta_vae")):
-        first = experiment_of(name, "cuda")
-        engine = FleetEngine([replace(first, seed=seed) for seed in range(models)], data, print)
-        for step in range(3):
-            engine.advance(step, record=False)
-        engine.wait()
+        first = experiment_of(name, "cuda", world)
+        try:
+            engine = FleetEngine([replace(first, seed=seed) for seed in range(models)], data, print)
+            for step in range(3):
+                engine.advance(step, record=False)
+            engine.wait()
+        except RuntimeError as error:  # one method that fails must not hide the others
+            print(f"{name:15} failed: {error}", flush=True)
+            continue
         begin = time.perf_counter()
         for step in range(3, 3 + steps):
             engine.advance(step, record=False)
@@ -122,9 +133,23 @@ def on_gpu(names: list[str], steps: int, models: int) -> list[dict[str, float | 
         base = base or each
         rows.append({"method": name, "engine": engine.name, "µs": each, "times β-VAE": each / base})
         print(f"{name:15} {engine.name:10} {each:8.1f} µs a model-step, {each / base:.2f} × β-VAE", flush=True)
+        if profile:
+            print(kernels_of(engine, profile), flush=True)
         del engine
         torch.cuda.empty_cache()
     return rows
+
+
+def kernels_of(engine: FleetEngine, most: int) -> str:
+    """Where a step's time goes on the GPU: one step without a graph."""
+    engine.stepper.graphed = False
+    engine.advance(4, record=False)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+        engine.advance(5, record=False)
+        torch.cuda.synchronize()
+    table: str = seen.key_averages().table(sort_by="self_cuda_time_total", row_limit=most, max_name_column_width=70)
+    wanted = (line.split() for line in table.splitlines()[3:])
+    return "\n".join("   ".join([" ".join(line[:-9])[:60], *line[-4:]]) for line in wanted if len(line) > 9)
 
 
 if __name__ == "__main__":
@@ -134,6 +159,8 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--models", type=int, default=64)
+    parser.add_argument("--world", default="micro", choices=("micro", "dsprites"))
+    parser.add_argument("--profile", type=int, default=0, help="on a GPU: show so many kernels of a step")
     parser.add_argument("--json")
     given = parser.parse_args()
     chosen = given.methods.split(",") if given.methods else [name for name in OBJECTIVES if name not in LEFT_OUT]
@@ -141,7 +168,7 @@ if __name__ == "__main__":
     found = (
         on_cpu(chosen, given.steps, given.rounds)
         if given.device == "cpu"
-        else on_gpu(chosen, given.steps, given.models)
+        else on_gpu(chosen, given.steps, given.models, WORLDS[given.world], given.profile)
     )
     if given.json:
         with open(given.json, "w") as file:

@@ -281,10 +281,10 @@ def test_neutral_settings_are_the_elbo():
 @pytest.mark.parametrize("name", [name for name, kind in OBJECTIVES.items() if issubclass(kind, Objective)])
 def test_gradients_are_right(name):
     objective = OBJECTIVES[name]()
-    sizes = objective.posterior.heads(3)
+    sizes, n_told = objective.posterior.heads(3), objective.training_posterior.n_told
     generator = torch.Generator().manual_seed(4)
     heads = [torch.randn(6, n, generator=generator, dtype=torch.float64, requires_grad=True) for n in sizes.values()]
-    noise = torch.randn(6, 3, generator=generator, dtype=torch.float64)
+    noise = torch.randn(6, 3 + n_told, generator=generator, dtype=torch.float64)
     weight = torch.randn(3, 2, generator=generator, dtype=torch.float64)
 
     def loss(*values):

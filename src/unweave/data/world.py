@@ -159,7 +159,10 @@ def unpack(stored: Shaped[Tensor, "batch ..."], packing: Packing, shape: tuple[i
         return stored.to(torch.float32) / 255.0
     if packing == "parts":
         raise ValueError("parts are put together by Data.images, not unpacked")
-    # four times as fast as advanced indexing by int64, twice as fast as shifting bits
+    if stored.device.type == "cuda":
+        masks = 1 << torch.arange(7, -1, -1, dtype=torch.uint8, device=stored.device)
+        return (stored.reshape(-1, 1) & masks).ne(0).to(torch.float32).view(len(stored), *shape)
+    # on a CPU four times as fast as advanced indexing by int64, twice as fast as shifting bits
     eights = _bits_table(stored.device).index_select(0, stored.reshape(-1).int())
     return eights.view(len(stored), *shape)
 

@@ -1,5 +1,6 @@
 """Labels as numbers that a network can read."""
 
+from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -32,8 +33,13 @@ def encode_labels(
 
 def scaled_labels(labels: Float[Tensor, "batch label"], sizes: Sizes) -> Float[Tensor, "batch label"]:
     """Values 0 … n − 1 of every label as 0 … 1; continuous numbers as they are."""
-    lengths = torch.tensor([max(1, size - 1) for size in sizes], dtype=labels.dtype, device=labels.device)
-    return labels / lengths
+    return labels / constants(tuple(max(1, size - 1) for size in sizes), labels.dtype, labels.device)
+
+
+@lru_cache(maxsize=64)
+def constants(numbers: Sizes, dtype: torch.dtype, device: torch.device) -> Float[Tensor, " number"]:
+    """Numbers on a device, copied there once: a CUDA graph must not copy."""
+    return torch.tensor(numbers, dtype=dtype, device=device)
 
 
 def _one_hot(label: Float[Tensor, " batch"], size: int) -> Float[Tensor, "batch value"]:

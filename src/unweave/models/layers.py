@@ -1,12 +1,15 @@
 """The layers of every network. Images flow channels-last inside; weights keep PyTorch's shapes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import nn
 from torch.nn import functional
 
 from unweave.shapes import Float, Tensor
+
+Product = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""A layer's own way to x ∗ w + b, for a stack of models that are mapped."""
 
 
 class Dense(nn.Module):
@@ -24,6 +27,8 @@ class Dense(nn.Module):
 class Convolution(nn.Module):
     """A convolution of stride 2 that halves height and width: kernel 4 with padding 1, or kernel 2 without."""
 
+    product: Product | None = None
+
     def __init__(self, n_inputs: int, n_outputs: int, kernel: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(n_outputs, n_inputs, kernel, kernel))
@@ -31,11 +36,19 @@ class Convolution(nn.Module):
         self.padding = (kernel - 2) // 2
 
     def forward(self, x: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch output h2 w2"]:
-        return functional.conv2d(x, self.weight, self.bias, stride=2, padding=self.padding)
+        return self.convolved(x, self.weight)
+
+    def convolved(self, x: Float[Tensor, "batch channel height width"], weight: Tensor) -> Tensor:
+        """The layer with these weights: its own, or what it makes of them."""
+        if self.product is not None:
+            return self.product(x, weight, self.bias)
+        return functional.conv2d(x, weight, self.bias, stride=2, padding=self.padding)
 
 
 class Deconvolution(nn.Module):
     """A transposed 4×4 convolution of stride 2 that doubles height and width."""
+
+    product: Product | None = None
 
     def __init__(self, n_inputs: int, n_outputs: int) -> None:
         super().__init__()
@@ -43,6 +56,8 @@ class Deconvolution(nn.Module):
         self.bias = nn.Parameter(torch.zeros(n_outputs))
 
     def forward(self, x: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch output h2 w2"]:
+        if self.product is not None:
+            return self.product(x, self.weight, self.bias)
         if self.weight.shape[1] == 1 and x.device.type == "cpu":
             return _deconvolve_to_one(x, self.weight, self.bias)
         return functional.conv_transpose2d(x, self.weight, self.bias, stride=2, padding=1)

@@ -8,6 +8,7 @@ from torch import nn
 from unweave.config import from_plain
 from unweave.data.altered import fold
 from unweave.models.autoencoder import Architecture
+from unweave.models.labels import constants
 from unweave.models.layers import Dense
 from unweave.models.networks import NETWORKS, Network
 from unweave.shapes import Float, Tensor
@@ -30,9 +31,10 @@ class ManipulationNetwork(nn.Module):
 
     def scaled(self, factors: Float[Tensor, "batch factor"]) -> Float[Tensor, "batch factor"]:
         """Every factor on [−1, 1]; one with a single value or without a range stays as it is."""
-        spans = torch.tensor([max(1.0, size - 1.0) if size else 2.0 for size in self.architecture.labels])
-        starts = torch.tensor([1.0 if size else 0.0 for size in self.architecture.labels])
-        return factors * (2.0 / spans.to(factors)) - starts.to(factors)
+        spans = tuple(max(1, size - 1) if size else 2 for size in self.architecture.labels)
+        starts = tuple(int(size > 0) for size in self.architecture.labels)
+        kind = factors.dtype, factors.device
+        return factors * (2.0 / constants(spans, *kind)) - constants(starts, *kind)
 
 
 def manipulation_for(

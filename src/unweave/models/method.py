@@ -133,6 +133,8 @@ class Method(ABC):
     encodes: ClassVar[bool] = True
     """Whether what is kept makes codes of images; one method makes images alone."""
     decodes: ClassVar[bool] = True
+    warms_up: ClassVar[bool] = True
+    """Whether it has a regulariser that ``warmup`` fades in."""
     measured: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     @property
@@ -153,6 +155,10 @@ class Method(ABC):
     def draws(self, architecture: Architecture) -> dict[str, Draw]:
         """Parts of the batch that are random numbers of this method's own."""
         return {}
+
+    def posterior_noise(self, batch: Batch) -> Float[Tensor, "*any"]:
+        """What the model's posterior draws with: noise, and beside it whatever else it is told of a batch."""
+        return batch["noise"]
 
     @abstractmethod
     def networks(self, architecture: Architecture) -> dict[str, nn.Module]:

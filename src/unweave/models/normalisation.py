@@ -87,7 +87,7 @@ class SpectralConvolution(Convolution):
         self.norm = SpectralNorm(self.weight)
 
     def forward(self, x: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch output h2 w2"]:
-        return functional.conv2d(x, self.norm(self.weight), self.bias, stride=2, padding=self.padding)
+        return self.convolved(x, self.norm(self.weight))
 
 
 class UnitRows(nn.Module):

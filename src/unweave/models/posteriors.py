@@ -72,6 +72,8 @@ class Posterior(ABC):
     """A family of distributions over codes."""
 
     name: ClassVar[str]
+    n_told: ClassVar[int] = 0
+    """Columns after the noise, of what a method tells it."""
 
     @abstractmethod
     def heads(self, latents: int) -> dict[str, int]:

@@ -20,6 +20,11 @@ def render_discs(n_x: int, n_y: int, n_sizes: int, width: float = 1.0) -> UInt8[
     middle, reach = sum(CENTRES) / 2, width * (CENTRES[1] - CENTRES[0]) / 2
     across_ends = (middle - reach, middle + reach)
     x, y, radius = torch.meshgrid(_steps(across_ends, n_x), _steps(CENTRES, n_y), _steps(RADII, n_sizes), indexing="ij")
+    return discs_at(x, y, radius)
+
+
+def discs_at(x: Tensor, y: Tensor, radius: Tensor) -> UInt8[Tensor, "sample 1 height width"]:
+    """A disc for every centre and radius, in pixels."""
     pixel = torch.arange(N_PIXELS) + 0.5
     across = pixel.view(1, 1, -1) - x.reshape(-1, 1, 1)
     down = pixel.view(1, -1, 1) - y.reshape(-1, 1, 1)

@@ -14,7 +14,8 @@ from unweave.models.autoencoder import Autoencoder
 from unweave.models.kernels.code_stack import CodeStack, code_stack
 from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down, up
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
-from unweave.models.kernels.first import first_backward, first_forward, ready
+from unweave.models.kernels.encoder import bias_of, covers, encoded_images, encoded_images_backward, join_of
+from unweave.models.kernels.first import ready
 from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.layout import Layout, layout_of
 from unweave.models.kernels.pixels import BITS, BYTES, FLOATS, MASKS, Frame, pitch
@@ -105,10 +106,7 @@ class ConvStack:
 
     def _encode(self, weights: Tensor, frame: Frame, examples: Tensor) -> tuple[list[Tensor], dict[str, Tensor]]:
         stored, product = self.precision.stored, self.precision.product
-        first, *rest = self.convolutions
-        layers = [first_forward(first, frame, examples, weights, stored, product)]
-        for join in rest:
-            layers.append(down(join, layers[-1], weights, product, activate=True))
+        layers = encoded_images(self.convolutions, self.precision, weights, frame, examples)
         features = dense_forward(self.trunk, layers[-1].flatten(2), weights, product, activate=True, dtype=stored)
         heads = {
             name: dense_forward(head, features, weights, product, activate=False, dtype=torch.float32)
@@ -132,16 +130,9 @@ class ConvStack:
         flat = images[-1].flatten(2)
         dense_weight_gradient(self.trunk, so_far, flat, gradients, product)
         slope = dense_input_gradient(self.trunk, so_far, weights, product, dtype=stored, like=flat).view_as(images[-1])
-        top = self.convolutions[-1]
-        add_up(slope.flatten(1, 3), _bias(gradients, top, top.n_small))
-        for place in range(len(images) - 1, 0, -1):
-            join, below, image = self.convolutions[place], self.convolutions[place - 1], images[place - 1]
-            correlate(join, image, slope, gradients, product)
-            if place > 1:
-                bias = _bias(gradients, below, below.n_small)
-                slope = up(join, slope, weights, product, like=image, bias_gradient=bias)
-        first, second = self.convolutions[:2]
-        first_backward(first, second, frame, examples, slope, images[0], weights, gradients, product)
+        encoded_images_backward(
+            self.convolutions, self.precision, weights, frame, examples, images, slope, gradients
+        )  # fmt: skip
 
     def _decode(
         self, weights: Tensor, parameters: Tensor, frame: Frame, examples: Tensor, sampled: Tensor
@@ -191,17 +182,17 @@ class ConvStack:
             parts = sums[..., : 4 * pitch(last.n_big)] * slopes["loss"][..., None]
         # every row of parts holds the four parities of every channel
         parts = parts.unflatten(2, (4, pitch(last.n_big)))[..., : last.n_big].flatten(1, 2)
-        add_up(parts, _bias(gradients, last, last.n_big))
+        add_up(parts, bias_of(gradients, last, last.n_big))
         below = inner[-1]
         slope = last_backward(
             last, last.n_big, pixels, slopes.get("loss"), images[-1], weights, gradients, product,
-            bias_gradient=_bias(gradients, below, below.n_big),
+            bias_gradient=bias_of(gradients, below, below.n_big),
         )  # fmt: skip
         for place in range(len(inner) - 1, -1, -1):
             join, image = inner[place], images[place]
             correlate(join, slope, image, gradients, product)
             below = inner[place - 1]
-            bias = _bias(gradients, below, below.n_big) if place else None
+            bias = bias_of(gradients, below, below.n_big) if place else None
             slope = down(join, slope, weights, product, like=image, bias_gradient=bias)
         flat = slope.flatten(2)
         dense_weight_gradient(self.spread, flat, hidden, gradients, product)
@@ -235,10 +226,8 @@ def conv_stack(template: Autoencoder, precision: str) -> ConvStack:
     if not isinstance(trunk, ConvTrunk) or not isinstance(decoder, ConvDecoder):
         raise ValueError("the kernels are for the convolutional networks")
     inner = [convolution.bias.numel() for convolution in trunk.convolutions if isinstance(convolution, Convolution)]
-    if len(inner) < 2:
-        raise ValueError("the kernels need at least two convolutions")
-    if template.architecture.shape[0] > 4 or any(n < 16 or n > 128 or n & (n - 1) for n in inner):
-        raise ValueError("the kernels need at most 4 image channels, and inner channels of 16, 32, 64 or 128")
+    if refused := covers(inner, template.architecture.shape[0]):
+        raise ValueError(refused)
     layout = layout_of(template, kernels=True)
     heights, n_layers = decoder.coarse[1:], len(inner)
     sizes = [(heights[0] << (n_layers - 1 - i), heights[1] << (n_layers - 1 - i)) for i in range(n_layers)]
@@ -246,27 +235,18 @@ def conv_stack(template: Autoencoder, precision: str) -> ConvStack:
         template,
         layout,
         PRECISIONS[precision],
-        tuple(_join(layout, f"encoder.trunk.convolutions.{i}", size) for i, size in enumerate(sizes)),
+        tuple(join_of(layout, f"encoder.trunk.convolutions.{i}", size) for i, size in enumerate(sizes)),
         _affine(layout, "encoder.trunk.dense"),
         {name: _affine(layout, f"encoder.heads.{name}") for name in template.encoder.heads},
         _affine(layout, "decoder.dense"),
         _affine(layout, "decoder.spread"),
-        tuple(_join(layout, f"decoder.deconvolutions.{i}", size) for i, size in enumerate(reversed(sizes))),
+        tuple(join_of(layout, f"decoder.deconvolutions.{i}", size) for i, size in enumerate(reversed(sizes))),
     )
-
-
-def _join(layout: Layout, name: str, size: tuple[int, int]) -> Join:
-    small, big, kernel, _ = layout.shapes[layout.names.index(f"{name}.weight")]
-    return Join(*size, big, small, kernel, layout.offsets[f"{name}.weight"], layout.offsets[f"{name}.bias"])
 
 
 def _affine(layout: Layout, name: str) -> Affine:
     n_outputs, n_inputs = layout.shapes[layout.names.index(f"{name}.weight")]
     return Affine(n_inputs, n_outputs, layout.offsets[f"{name}.weight"], layout.offsets[f"{name}.bias"])
-
-
-def _bias(gradients: Tensor, join: Join, channels: int) -> Float[Tensor, "model channel"]:
-    return gradients[:, join.bias_at : join.bias_at + channels]
 
 
 def _slopes(of: Tensor, by: list[Tensor], weight: Tensor | None = None, *, retain: bool = False) -> list[Tensor]:

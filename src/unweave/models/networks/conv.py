@@ -1,5 +1,6 @@
 """The convolutional network of Higgins et al. (2017), as used by the study of Locatello et al. (2019)."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -53,6 +54,9 @@ class ConvStudy(Conv):
 class ConvTrunk(nn.Module):
     """Convolutions, then a dense layer that sees what is joined too."""
 
+    product: Callable[[Tensor, Mapping[str, Tensor]], Tensor] | None = None
+    """All convolutions at once, for a stack of models that are mapped."""
+
     def __init__(
         self, shape: tuple[int, ...], channels: tuple[int, ...], kernels: tuple[int, ...], hidden: int, joined: int = 0
     ) -> None:
@@ -67,8 +71,11 @@ class ConvTrunk(nn.Module):
         self, x: Float[Tensor, "batch channel height width"], joined: Float[Tensor, "batch column"] | None = None
     ) -> Float[Tensor, "batch feature"]:
         x = functional.pad(x, self.margin) if any(self.margin) else x
-        for convolution in self.convolutions:
-            x = torch.relu(convolution(x))
+        if self.product is not None:
+            x = self.product(x, dict(self.convolutions.named_parameters()))
+        else:
+            for convolution in self.convolutions:
+                x = torch.relu(convolution(x))
         x = flatten(x)
         return torch.relu(self.dense(x if joined is None else torch.cat([x, joined], dim=1)))
 

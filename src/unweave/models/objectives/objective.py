@@ -37,7 +37,8 @@ class Objective(Method):
 
     def loss(self, batch: Batch, context: Context) -> tuple[Terms, Code]:
         """Every named term of the model's loss for one batch, ``loss`` itself among them."""
-        code, reconstructions = context.networks[MODEL](batch["images"], batch["noise"])
+        model, passed = context.networks[MODEL], batch["images"] is None
+        code, reconstructions = model(batch["images"], None if passed else self.posterior_noise(batch))
         return self.totals(code, reconstructions, context), code
 
     def totals(self, code: Code, reconstructions: Float[Tensor, " batch"], context: Context) -> Terms:

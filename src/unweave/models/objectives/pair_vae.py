@@ -10,7 +10,7 @@ import torch
 
 from unweave.config import number
 from unweave.data.pairings import Changes, Pairing, RandomPairs
-from unweave.models.method import MODEL, Batch, Context, Phase, Terms
+from unweave.models.method import Batch, Context, Terms
 from unweave.models.objectives.objective import Objective, total_kl
 from unweave.models.posteriors import Code, Diagonal, Heads, Posterior
 from unweave.shapes import Bool, Float, Scalar, Tensor
@@ -64,25 +64,16 @@ class GVAE(AdaGVAE):
 
     @property
     def training_posterior(self) -> Posterior:
-        return self.posterior
+        return ToldCode(self.average)
 
     @property
     def batch(self) -> tuple[str, ...]:
         return ("images", "noise", "group")
 
-    def phases(self) -> tuple[Phase, ...]:
-        return (Phase((MODEL,), self.told_loss),)
-
-    def told_loss(self, batch: Batch, context: Context) -> tuple[Terms, Code]:
-        """The loss with the posteriors averaged by what is known of each pair."""
-        model = context.networks[MODEL]
-        latent = torch.arange(batch["noise"].shape[-1], device=batch["group"].device)
-        code = shared_code(
-            model.encoder(batch["images"]), batch["noise"], batch["group"][:, None] == latent, self.average
-        )
-        outputs = model.decoder(code.sampled)
-        losses = model.architecture.likelihood.loss(batch["images"], outputs, model.log_noise)
-        return self.totals(code, losses, context), code
+    def posterior_noise(self, batch: Batch) -> Float[Tensor, "*any"]:
+        """The noise, and beside it the number of the factor that changed in each pair."""
+        told = batch["group"].to(batch["noise"].dtype)
+        return torch.cat([batch["noise"], torch.cat([told, told], dim=-1)[..., None]], dim=-1)
 
 
 @dataclass(frozen=True)
@@ -105,6 +96,19 @@ class SharedCode(Posterior):
 
     def code(self, heads: Heads, noise: Float[Tensor, "batch latent"]) -> Code:
         return shared_code(heads, noise, changed_latents(heads), self.average)
+
+
+@dataclass(frozen=True)
+class ToldCode(SharedCode):
+    """The same where it is known which latent changed: its number stands in a column after the noise."""
+
+    name: ClassVar[str] = "told"
+    n_told: ClassVar[int] = 1
+
+    def code(self, heads: Heads, noise: Float[Tensor, "batch column"]) -> Code:
+        latent = torch.arange(noise.shape[-1] - 1, device=noise.device)
+        changed = noise[: len(noise) // 2, -1:] == latent
+        return shared_code(heads, noise[:, :-1], changed, self.average)
 
 
 def shared_code(

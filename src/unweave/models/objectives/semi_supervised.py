@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from unweave.config import number
 from unweave.models.autoencoder import Architecture
-from unweave.models.labels import scaled_labels
+from unweave.models.labels import constants, scaled_labels
 from unweave.models.method import MODEL, Batch, Context, Draw, Phase, Terms
 from unweave.models.objectives.ivae import OTHERS
 from unweave.models.objectives.objective import Objective, total_kl
@@ -128,7 +128,7 @@ class Supervision(nn.Module):
         squashed = self.method.regulariser == "xent" or not self.method.learned_scale
         if self.method.regulariser == "cov" or not squashed:
             return labels
-        return labels / torch.tensor([size or 1 for size in self.sizes], dtype=labels.dtype, device=labels.device)
+        return labels / constants(tuple(size or 1 for size in self.sizes), labels.dtype, labels.device)
 
     def distances(self, codes: Float[Tensor, "batch label"], targets: Float[Tensor, "batch label"]) -> Tensor:
         """How far every code is from its label; by the study's l2 without a scale, from everyone's."""

@@ -1,7 +1,7 @@
 """Which backend trains a fleet: GPU kernels where they run and fit, the portable one everywhere else."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from unweave.training.experiment import Experiment, Form
 from unweave.training.fleet.backend import Backend
 from unweave.training.fleet.dense import dense_stack
 from unweave.training.fleet.fleet import template_of
-from unweave.training.fleet.members import ALIKE, Members, is_mapped
+from unweave.training.fleet.members import ALIKE, Members, arrange, is_mapped
 from unweave.training.fleet.portable import portable
 
 LEAST_ON_GPU = ALIKE
@@ -79,6 +79,16 @@ def least_group(experiment: Experiment) -> int:
     return LEAST_ON_GPU if experiment.plan.device.startswith("cuda") else 2
 
 
+def arranged(experiments: Sequence[Experiment], data: Data, say: Callable[[str], None]) -> tuple[Members, Backend]:
+    """The members in their stack, with as few doubles as give everyone's bits, and the fastest backend for them."""
+    members = arrange(experiments, least=least_group(experiments[0]))
+    if not experiments[0].plan.device.startswith("cuda"):
+        return members, choose_backend(members, data, say)
+    without = arrange(experiments, least=1)
+    backend = choose_backend(without, data, say)
+    return (without if backend.name == "kernels" else members), backend
+
+
 def choose_backend(members: Members, data: Data, say: Callable[[str], None]) -> Backend:
     """The fastest backend that works here; a slower choice is said and explained in one line."""
     template = template_of(members, data.shape)
@@ -97,9 +107,32 @@ def choose_backend(members: Members, data: Data, say: Callable[[str], None]) -> 
     except torch.cuda.OutOfMemoryError:
         raise
     except Exception as error:  # a Triton that is missing, too old, or fails to compile must never stop a training
-        reason = (str(error).splitlines() or [""])[0]
-        say(f"training without GPU kernels ({type(error).__name__}: {reason})")
+        _say_without(say, error)
         return portable(template)
+
+
+def use_kernels(networks: nn.Module, experiment: Experiment, say: Callable[[str], None]) -> None:
+    """Let networks that are mapped over the models make their convolutions by kernels, where these run."""
+    if not experiment.plan.device.startswith("cuda"):
+        return
+    precision = choose_precision(experiment)
+    try:
+        from unweave.models.kernels.convolutions import PRECISIONS
+        from unweave.models.kernels.mapped_layers import map_convolutions, try_kernels
+
+        # between mapped layers numbers are fp32
+        product = PRECISIONS["fp32" if precision == "fp32" else "tf32"].product
+        try_kernels(product, experiment.plan.device)
+        map_convolutions(networks, product, precision)
+    except torch.cuda.OutOfMemoryError:
+        raise
+    except Exception as error:  # a Triton that is missing, too old, or fails to compile must never stop a training
+        _say_without(say, error)
+
+
+def _say_without(say: Callable[[str], None], error: Exception) -> None:
+    reason = (str(error).splitlines() or [""])[0]
+    say(f"training without GPU kernels ({type(error).__name__}: {reason})")
 
 
 def choose_precision(experiment: Experiment) -> str:
@@ -117,7 +150,7 @@ def _try(backend: Any, experiment: Experiment, latents: int, data: Data) -> None
         as_stored = backend.reads_stored and data.comes_as_stored
         places = torch.zeros(size, dtype=torch.int64)
         examples = data.store[places] if as_stored else torch.zeros(*size, *data.shape)
-        noise = torch.zeros(*size, latents)
+        noise = torch.zeros(*size, latents + backend.template.architecture.posterior.n_told)
         weights = backend.weights(parameters)
         backend.gradients(parameters, weights, examples, noise, lambda codes, losses: losses.sum() + codes.kl.sum())
     torch.cuda.synchronize()

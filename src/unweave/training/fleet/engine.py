@@ -9,7 +9,7 @@ from unweave.models.optimisers import Tensors
 from unweave.training.batches import source_of
 from unweave.training.engine import Failure, Rows, blame
 from unweave.training.experiment import Experiment, form_of
-from unweave.training.fleet.choice import choose_backend, choose_precision, least_group
+from unweave.training.fleet.choice import arranged, least_group, use_kernels
 from unweave.training.fleet.fleet import Fleet, Group, new_fleet
 from unweave.training.fleet.mapped import MappedFleet, new_mapped_fleet
 from unweave.training.fleet.members import arrange, is_mapped
@@ -21,13 +21,14 @@ class FleetEngine:
 
     def __init__(self, experiments: Sequence[Experiment], data: Data, say: Callable[[str], None]) -> None:
         self.experiments, self.form = tuple(experiments), form_of(experiments[0].objective, data)
-        members = arrange(experiments, least=least_group(experiments[0]))
         self.fleet: Fleet | MappedFleet
         if is_mapped(experiments[0].objective):
-            choose_precision(experiments[0])
+            members = arrange(experiments, least=least_group(experiments[0]))
             self.fleet = new_mapped_fleet(members, len(data), self.form)
+            use_kernels(self.fleet.losses, experiments[0], say)
         else:
-            self.fleet = new_fleet(members, choose_backend(members, data, say), len(data), data.shape)
+            members, backend = arranged(experiments, data, say)
+            self.fleet = new_fleet(members, backend, len(data), data.shape)
         self.stepper = Stepper(self.fleet, source_of(members.experiments, data), say)
         self.none_left = False
         self.stacked = {given: place for place, given in enumerate(members.given) if given >= 0}

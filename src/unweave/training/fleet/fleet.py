@@ -4,7 +4,7 @@ All state has a leading ``model`` axis. The maths of a method stays that of one 
 mapped over the axis. A model whose loss is no longer finite is frozen; the others do not notice.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from unweave.training.batches import Draws, Source, images, stored
 from unweave.training.engine import columns, summary
 from unweave.training.experiment import Experiment, Form
 from unweave.training.fleet.backend import Backend, TotalLoss
-from unweave.training.fleet.members import Members, scalars_of
+from unweave.training.fleet.members import ALIKE, Members, scalars_of
 from unweave.training.fleet.networks import StackedNetwork, stacked_network
 
 MOST_TERMS = 16
@@ -32,7 +32,8 @@ MOST_TERMS = 16
 class Group:
     """Neighbours in the stack with the same method (but for its scalars) and the same latent size.
 
-    ``networks`` are those beside the model, by name.
+    ``networks`` are those beside the model, by name. ``doubles`` are added to the members only where their losses are
+    computed, see :func:`unweave.training.fleet.members.arrange`.
     """
 
     place: slice
@@ -42,6 +43,7 @@ class Group:
     warmup: int
     networks: dict[str, StackedNetwork]
     failed_terms: Float[Tensor, "model term"]
+    doubles: int = 0
     terms: Tensors = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     row: Float[Tensor, "model column"] | None = None
@@ -139,7 +141,8 @@ def advance(fleet: Fleet, source: Source, draws: Draws, *, record: bool, step: i
     before = fleet.parameters.clone() if record else None
     examples = _examples(fleet, source, draws, "images")
     total_loss = total_loss_of(fleet, draws)
-    gradients, code = fleet.backend.gradients(fleet.parameters, fleet.weights, examples, draws["noise"], total_loss)
+    noise = fleet.groups[0].method.posterior_noise(draws)  # members share their posterior
+    gradients, code = fleet.backend.gradients(fleet.parameters, fleet.weights, examples, noise, total_loss)
     with torch.no_grad():
         finite = torch.cat([torch.isfinite(group.terms["loss"]) for group in fleet.groups])
         good = fleet.alive & finite
@@ -224,6 +227,7 @@ def _group(
         first.warmup,
         networks,
         torch.zeros(len(experiments), MOST_TERMS, device=device),
+        max(0, ALIKE - len(experiments)) if device.type == "cuda" else 0,
     )
 
 
@@ -267,10 +271,28 @@ def _loss(fleet: Fleet, group: Group, code: StackedCode, reconstructions: Tensor
         return _phase(group, number, scalars).loss(_Parts(parts), context)[0]
 
     mapped = (_own(group, code), reconstructions[group.place], group.scalars, own, _parts(group, phase, draws))
-    terms = torch.vmap(one, chunk_size=_portion(group))(*mapped)
+    terms = _each(group, one, mapped)
     group.terms = {name: term.detach() for name, term in terms.items()}
     total: Tensor = terms["loss"].sum()
     return total
+
+
+def _each(group: Group, one: Callable[..., Terms], mapped: tuple[Any, ...]) -> Tensors:
+    """The terms of every member; with doubles, in a stack that is long enough to give everyone's bits."""
+    n = group.place.stop - group.place.start
+    found = torch.vmap(one, chunk_size=_portion(group))(*(_filled(given, group.doubles) for given in mapped))
+    return {name: term[:n] for name, term in found.items()} if group.doubles else found
+
+
+def _filled(held: Any, doubles: int) -> Any:
+    """Stacked tensors with so many doubles of their first rows."""
+    if not doubles:
+        return held
+    if isinstance(held, Tensor):
+        return torch.cat([held, held[:1].detach().expand(doubles, *held.shape[1:])])
+    if isinstance(held, Mapping):
+        return {name: _filled(part, doubles) for name, part in held.items()}
+    return tuple(_filled(part, doubles) for part in held)
 
 
 def _advance_others(
@@ -365,7 +387,8 @@ def _record(group: Group, code: StackedCode) -> None:
         return summary(terms, Code(*fields))
 
     group.columns = columns({name: term[0] for name, term in group.terms.items()}, group.latents)
-    group.row = torch.vmap(one)(group.terms, _own(group, code))
+    rows = torch.vmap(one)(*(_filled(given, group.doubles) for given in (group.terms, _own(group, code))))
+    group.row = rows[: group.place.stop - group.place.start]
 
 
 def _own(group: Group, code: StackedCode) -> tuple[Tensor, ...]:

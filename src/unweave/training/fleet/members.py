@@ -42,7 +42,9 @@ def arrange(experiments: Sequence[Experiment], *, least: int = 2) -> Members:
     """Sort members into groups that one call of an objective can serve.
 
     A stack of one takes other routes through the libraries than a stack of several, with other last bits. So a
-    group smaller than ``least`` is filled up with doubles of its first member, whose results are thrown away.
+    group smaller than ``least`` is filled up with doubles of its first member, whose results are thrown away. GPU
+    kernels give every model its own bits in any company, and then only small products of matrices, and losses, need
+    doubles: with ``least=1`` members that make no such products get none here.
     """
     check_structure(experiments)
     keyed: dict[str, list[int]] = {}
@@ -60,13 +62,13 @@ def arrange(experiments: Sequence[Experiment], *, least: int = 2) -> Members:
 
 
 def _doubles(experiment: Experiment, n: int, least: int) -> int:
-    objective = experiment.objective
+    objective, on_gpu = experiment.objective, experiment.plan.device.startswith("cuda")
     products = (
         len(objective.phases()) > 1
         or is_mapped(objective)
         or not isinstance(objective.posterior, Diagonal | Deterministic)
     )
-    return -n % ALIKE if products and least >= ALIKE else max(0, least - n)
+    return -n % ALIKE if products and on_gpu else max(0, least - n)
 
 
 def check_structure(experiments: Sequence[Experiment]) -> None:

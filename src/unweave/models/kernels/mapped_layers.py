@@ -1,0 +1,243 @@
+"""Convolutions of stride 2 under ``torch.vmap``: products over all models in place of PyTorch's grouped convolutions.
+
+As in :mod:`unweave.models.kernels.convolutions` a layer joins a ``big`` image and a ``small`` one: a convolution goes
+down, a transposed one up. Weights have PyTorch's shape, [small, big, row, column] for both. Between big images of a few
+channels products are made of patches by PyTorch; wider ones go through GPU kernels.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from unweave.models.kernels.layout import layout_of
+from unweave.models.layers import Convolution, Deconvolution
+from unweave.models.networks.conv import ConvTrunk
+from unweave.shapes import Float, Tensor
+
+Way = Literal["down", "up"]
+
+Big = Float[Tensor, "model batch height2 width2 big"]
+Small = Float[Tensor, "model batch height width small"]
+Weights = Float[Tensor, "model small big row column"]
+
+LEAST_CHANNELS = 16
+"""Of both images; products of fewer are not worth a kernel."""
+
+
+def map_convolutions(network: nn.Module, product: str, precision: str) -> None:
+    """Let the convolutions of a network that will be mapped over models use these products.
+
+    Encoders' trunks go through fused kernels with the given precision, as they do in fleets of VAEs.
+    """
+    from unweave.models.kernels.encoder import covers
+
+    for layer in network.modules():
+        if isinstance(layer, Convolution | Deconvolution):
+            layer.product = Mapped(product, "down" if isinstance(layer, Convolution) else "up")
+        if isinstance(layer, ConvTrunk) and not covers(*_channels(layer)):
+            layer.product = MappedTrunk(layer.convolutions, product, precision)
+
+
+def _channels(trunk: ConvTrunk) -> tuple[list[int], int]:
+    shapes = [layer.weight.shape for layer in trunk.convolutions if isinstance(layer, Convolution)]
+    return [shape[0] for shape in shapes], shapes[0][1]
+
+
+def try_kernels(product: str, device: str) -> None:
+    """Every kernel once, on nothing: what does not compile is found here."""
+    n = LEAST_CHANNELS
+    big, weight = torch.zeros(2, 2, 8, 8, n, device=device), torch.zeros(2, n, n, 4, 4, device=device)
+    correlate(big, down(big, weight, product), 4, product)
+    up(big, weight, product)
+    torch.cuda.synchronize()
+
+
+class Mapped:
+    """A layer's product with its weights; only to be called under ``torch.vmap``."""
+
+    def __init__(self, product: str, way: Way) -> None:
+        self.product, self.way = product, way
+
+    def __call__(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        found: Tensor = _OfOne.apply(x, weight, bias, self.way, self.product)
+        return found
+
+
+class MappedTrunk:
+    """All convolutions of an encoder, each with bias and rectified; only to be called under ``torch.vmap``."""
+
+    def __init__(self, layers: nn.ModuleList, product: str, precision: str) -> None:
+        from unweave.models.kernels.convolutions import PRECISIONS
+
+        self.layout, self.product, self.precision = layout_of(layers, kernels=True), product, PRECISIONS[precision]
+        self.n_layers = len(layers)
+
+    def __call__(self, x: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        found: Tensor = _TrunkOfOne.apply(x, self, *(parameters[name] for name in self.layout.names))
+        return found
+
+    def stacked(self, x: Float[Tensor, "model batch channel height width"], given: Sequence[Tensor]) -> Tensor:
+        """The last images of all models."""
+        from unweave.models.kernels.encoder import Encoded, join_of
+
+        if not x.requires_grad:
+            sizes = [(x.shape[-2] >> n, x.shape[-1] >> n) for n in range(1, self.n_layers + 1)]
+            joins = [join_of(self.layout, str(place), size) for place, size in enumerate(sizes)]
+            made: Tensor = Encoded.apply(x, self.layout, joins, self.precision, *given)
+            return made
+        parameters = dict(zip(self.layout.names, given))
+        for place in range(self.n_layers):
+            weight, bias = parameters[f"{place}.weight"], parameters[f"{place}.bias"]
+            x = torch.relu(Join.apply(x, weight, bias, "down", self.product))
+        return x
+
+
+class _TrunkOfOne(torch.autograd.Function):
+    """Stands for the trunk of one model until ``vmap`` asks for that of all."""
+
+    @staticmethod
+    def forward(x: Tensor, trunk: MappedTrunk, *given: Tensor) -> Tensor:
+        raise NotImplementedError("these layers are only made for many models")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None: ...
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], x: Tensor, trunk: MappedTrunk, *given: Tensor
+    ) -> tuple[Tensor, int]:
+        stacked = [_along(info, one, dim) for one, dim in zip((x, *given), (in_dims[0], *in_dims[2:]))]
+        return trunk.stacked(stacked[0], stacked[1:]), 0
+
+
+def _along(info: Any, one: Tensor, dim: int | None) -> Float[Tensor, "model ..."]:
+    return one.expand(info.batch_size, *one.shape) if dim is None else one.movedim(dim, 0)
+
+
+class _OfOne(torch.autograd.Function):
+    """Stands for the layer of one model until ``vmap`` asks for that of all."""
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, bias: Tensor, way: Way, product: str) -> Tensor:
+        raise NotImplementedError("this layer is only made for many models")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None: ...
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Tensor, int]:
+        tensors = [_along(info, one, dim) for one, dim in zip(given[:3], in_dims)]
+        return Join.apply(*tensors, *given[3:]), 0
+
+
+class Join(torch.autograd.Function):
+    """x ∗ w + b for every model; x is [model, batch, channel, height, width], channels last in memory."""
+
+    @staticmethod
+    def forward(x: Tensor, weight: Weights, bias: Tensor, way: Way, product: str) -> Tensor:
+        seen = _channels_last(x)
+        made = down(seen, weight, product) if way == "down" else up(seen, weight, product)
+        return made.add_(bias[:, None, None, None]).movedim(-1, 2)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        x, weight, _, ctx.way, ctx.product = inputs
+        ctx.save_for_backward(x, weight)
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        by_x = by_weight = by_bias = None
+        slope, seen = _channels_last(slope), _channels_last(x)
+        if ctx.needs_input_grad[0]:
+            back = up if ctx.way == "down" else down
+            by_x = back(slope, weight, ctx.product).movedim(-1, 2)
+        if ctx.needs_input_grad[1]:
+            big, small = (seen, slope) if ctx.way == "down" else (slope, seen)
+            by_weight = correlate(big, small, weight.shape[-1], ctx.product)
+        if ctx.needs_input_grad[2]:
+            by_bias = slope.flatten(1, 3).sum(1)
+        return by_x, by_weight, by_bias, None, None
+
+
+def down(big: Big, weight: Weights, product: str) -> Small:
+    """The convolution: small = patches of big · w."""
+    if _by_kernels(weight):
+        from unweave.models.kernels import convolutions
+
+        return convolutions.down(_join(big, weight, 2), big, _rows(weight), product)
+    batch, height, width = big.shape[1:4]
+    small = _patches(big, weight.shape[-1]).flatten(1, 3) @ _rows(weight).unflatten(1, (-1, weight.shape[1]))
+    return small.unflatten(1, (batch, height // 2, width // 2))
+
+
+def up(small: Small, weight: Weights, product: str) -> Big:
+    """The transposed convolution: every small pixel · w, added up where patches overlap."""
+    if _by_kernels(weight):
+        from unweave.models.kernels import convolutions
+
+        return convolutions.up(_join(small, weight, 1), small, _rows(weight), product)
+    n_small, n_big, kernel = weight.shape[1:4]
+    columns = _rows(weight).unflatten(1, (-1, n_small)).transpose(1, 2)
+    pieces = (small.flatten(1, 3) @ columns).unflatten(1, small.shape[1:4]).unflatten(-1, (kernel, kernel, n_big))
+    return _folded(pieces)
+
+
+def correlate(big: Big, small: Small, kernel: int, product: str) -> Weights:
+    """The gradient of the weights: every patch of big times the small pixel that it belongs to."""
+    n_models, batch = big.shape[:2]
+    n_big, n_small = big.shape[-1], small.shape[-1]
+    if min(n_big, n_small) >= LEAST_CHANNELS and big.is_cuda:
+        from unweave.models.kernels.correlation import correlate_taps
+
+        found = correlate_taps(big, small, kernel, product)
+    else:
+        # image by image first: one long sum would keep most of a GPU waiting
+        patches = _patches(big, kernel).flatten(2, 3).flatten(0, 1)
+        each = patches.transpose(1, 2) @ small.flatten(2, 3).flatten(0, 1)
+        found = each.unflatten(0, (n_models, batch)).sum(1)
+    return found.view(n_models, kernel, kernel, n_big, n_small).permute(0, 4, 3, 1, 2)
+
+
+def _by_kernels(weight: Weights) -> bool:
+    channels = weight.shape[1:3]
+    return weight.is_cuda and all(n >= LEAST_CHANNELS and n & (n - 1) == 0 for n in channels)
+
+
+def _join(image: Tensor, weight: Weights, halved: int) -> Any:
+    from unweave.models.kernels.convolutions import Join as Sizes
+
+    height, width = image.shape[2] // halved, image.shape[3] // halved
+    return Sizes(height, width, weight.shape[2], weight.shape[1], weight.shape[-1], 0, 0)
+
+
+def _rows(weight: Weights) -> Float[Tensor, "model size"]:
+    """Weights in the order of the products: row, column, big, small."""
+    return weight.permute(0, 3, 4, 2, 1).flatten(1)
+
+
+def _channels_last(x: Float[Tensor, "model batch channel height width"]) -> Tensor:
+    return x.movedim(2, -1).contiguous()
+
+
+def _patches(big: Big, kernel: int) -> Float[Tensor, "model batch height width patch"]:
+    """What every small pixel sees: row, column, channel."""
+    if kernel == 4:
+        big = nn.functional.pad(big, (0, 0, 1, 1, 1, 1))
+    seen = big.unfold(2, kernel, 2).unfold(3, kernel, 2)  # model batch height width channel row column
+    return seen.permute(0, 1, 2, 3, 5, 6, 4).flatten(4)
+
+
+def _folded(pieces: Float[Tensor, "model batch height width row column channel"]) -> Big:
+    n_models, batch, height, width, kernel, _, channels = pieces.shape
+    halves = kernel // 2
+    size = (n_models, batch, height + halves - 1, 2, width + halves - 1, 2, channels)
+    padded = pieces.new_zeros(size)
+    for row in range(halves):
+        for column in range(halves):
+            tile = pieces[..., 2 * row : 2 * row + 2, 2 * column : 2 * column + 2, :].permute(0, 1, 2, 4, 3, 5, 6)
+            padded[:, :, row : row + height, :, column : column + width] += tile
+    whole = padded.flatten(2, 3).flatten(3, 4)
+    return whole[:, :, 1:-1, 1:-1].contiguous() if kernel == 4 else whole
