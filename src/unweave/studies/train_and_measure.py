@@ -20,7 +20,7 @@ from unweave.training.experiment import Experiment, form_of
 from unweave.training.fleet.choice import models_that_fit, side_by_side
 from unweave.training.loop import train
 from unweave.training.many import train_many
-from unweave.training.running import Interrupted, RunOptions
+from unweave.training.running import GpuFailed, Interrupted, RunOptions
 
 WAIT = 0.5
 """Seconds until a run that another process holds is asked for again."""
@@ -123,6 +123,8 @@ def _train(experiments: Sequence[Experiment], store: Store, how: RunOptions) -> 
     begin = time.monotonic()
     try:
         _train_together(todo, store, how)
+    except GpuFailed:
+        raise  # no fault of the models, and nothing more can be done in this process
     except Interrupted:
         _note_cost(todo, store, time.monotonic() - begin)
         raise

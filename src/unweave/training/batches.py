@@ -20,6 +20,7 @@ import contextlib
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import torch
 from torch import nn
@@ -287,8 +288,8 @@ def _of_nothing(network: nn.Module) -> nn.Module:
     """The same network on the CPU, all zeros; made without a question to a meta tensor, which imports much too."""
     made = copy.deepcopy(network)
     for module in made.modules():
-        for held in (module._parameters, module._buffers):
-            for name, tensor in held.items():
+        for held in (cast(dict[str, Tensor | None], module._parameters), module._buffers):
+            for name, tensor in list(held.items()):
                 if tensor is not None:
                     zeros = torch.zeros(tuple(tensor.shape), dtype=tensor.dtype)
                     held[name] = nn.Parameter(zeros, False) if isinstance(tensor, nn.Parameter) else zeros
