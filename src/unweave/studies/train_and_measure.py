@@ -16,6 +16,7 @@ from unweave.studies.leases import Holder
 from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack
 from unweave.studies.store import Store
+from unweave.training.batches import load_together
 from unweave.training.experiment import Experiment, form_of
 from unweave.training.fleet.choice import models_that_fit, side_by_side
 from unweave.training.loop import train
@@ -153,7 +154,7 @@ def _note_cost(experiments: Sequence[Experiment], store: Store, seconds: float) 
 def _train_together(experiments: Sequence[Experiment], store: Store, how: RunOptions) -> None:
     """The engine is a function of the experiment alone, never of its company: so are the bits."""
     first = experiments[0]
-    data = loaded(first.world)
+    data = load_together(experiments, loaded)
     if side_by_side(first):
         for experiment in experiments:
             train(experiment, store.folder(experiment.id).path, data=data, how=how)

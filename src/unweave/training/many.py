@@ -13,7 +13,7 @@ import torch
 from unweave.data.world import Data
 from unweave.runs.fleets import LIST, MEMBER, fleets_in, home_of, members_of
 from unweave.runs.folder import RunFolder
-from unweave.training.batches import check_supervision
+from unweave.training.batches import check_supervision, load_together
 from unweave.training.experiment import Experiment, experiment_to, form_of, read_experiment, usable_cores
 from unweave.training.fleet.choice import models_that_fit, side_by_side
 from unweave.training.fleet.engine import FleetEngine
@@ -52,7 +52,10 @@ def train_many(
     pairs = [(e, RunFolder(path)) for e, path in zip(resolved, paths)]
     if all(ended(folder) for _, folder in pairs):
         return paths
-    data = (data or resolved[0].world.load()).to(resolved[0].plan.device)
+    several = len({experiment.world for experiment in resolved}) > 1
+    data = (load_together(resolved) if data is None or (several and not data.worlds) else data).to(
+        resolved[0].plan.device
+    )
     for experiment in resolved:
         check_supervision(experiment, data)
     if alone:
