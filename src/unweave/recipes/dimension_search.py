@@ -17,11 +17,16 @@ MOST = {"doubling": 1024, "bisection": 200}
 """Upper bounds where none is given; a code larger than the example itself is never tried."""
 
 
+MethodName = Literal[
+    "fondue", "fondue_ide", "fondue_ib", "bs_fondue", "ib", "fondue_ide_stable", "fondue_ib_100", "elbow"
+]
+
+
 @dataclass(frozen=True)
 class DimensionSearch:
     """What is searched for and how; every field is an option of ``unweave dimension``."""
 
-    method: Literal["fondue", "fondue_ide", "fondue_ib", "bs_fondue", "ib", "elbow"] = field(
+    method: MethodName = field(
         default="fondue", metadata={"help": "which published algorithm; elbow draws curves only"}
     )
     over: str = field(
@@ -55,7 +60,12 @@ def check_search(base: Experiment, search: DimensionSearch) -> None:
     numbers = [name for name, kind in hints(type(objective)).items() if kind in (Scalar, float)]
     if search.over not in ("latents", *numbers):
         raise unknown(f"thing to search over with {objective.name}", search.over, ("latents", *numbers))
-    if objective.posterior.name == "deterministic" and search.method not in ("elbow", "fondue_ib", "ib"):
+    if objective.posterior.name == "deterministic" and search.method not in (
+        "elbow",
+        "fondue_ib",
+        "fondue_ib_100",
+        "ib",
+    ):
         raise ValueError(
             f"{objective.name} has no noise: its mean and sampled codes are one, so every number of latents passes."
             " Search with a VAE (the answer holds for autoencoders too), or use --method elbow or ib."

@@ -12,7 +12,7 @@ from unweave.config import fingerprint
 from unweave.data.world import Data
 from unweave.metrics.dimension.mle import NEIGHBOURS, mle
 from unweave.recipes.dimension_search import DimensionSearch, ahead_of, threshold_of, value_of
-from unweave.studies.adaptive import Ask, Waiting, adaptive_study, known_from, replay, why_waiting
+from unweave.studies.adaptive import Ask, Waiting, adaptive_study, replay, why_waiting
 from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.results import Results
@@ -113,7 +113,7 @@ def ask_search(question: DimensionQuestion, run: RunSearch) -> tuple[Searched, C
     name, ahead = search_name(question.base, question.search), ahead_of(question.search, question.base)
     study = adaptive_study(name, [question], [question.measure], ahead=ahead)
     results = run(study)
-    known = known_from(results)
+    known = results.found
     found = replay(question, known)
     if isinstance(found, Waiting):
         raise ModelMissing(f"the search cannot go on, since a model is missing: {why_waiting(found, results)}")
@@ -131,7 +131,7 @@ def elbow_curves(base: Experiment, search: DimensionSearch, steps: int, run: Run
     models = tuple(replace(base, latents=n, steps=steps) for n in sizes)
     measure = ElbowPoint(search.examples)
     results = run(Study(search_name(base, replace(search, method="elbow")), models, (measure,)))
-    known, points = known_from(results), []
+    known, points = results.found, []
     for model in models:
         point = known(model, measure)
         if point is None:

@@ -101,23 +101,6 @@ def _steps(found: Mapping[str, Experiment], waiting: Waiting) -> int:
     return next(iter(found.values()), waiting.experiment).steps
 
 
-def known_from(results: Results) -> Known:
-    """Everything that was measured of the runs of a study, whatever machine trained them; read once."""
-    runs = {identity(experiment): experiment.id for experiment in results.experiments}
-    read: dict[tuple[str, str], Mapping[str, Any] | None] = {}
-
-    def known(experiment: Experiment, measure: Measure) -> Mapping[str, Any] | None:
-        run_id = runs.get(identity_of_asked(experiment))
-        if run_id is None:
-            return None
-        if (run_id, measure.file) not in read:
-            folder = results.store.folder(run_id)
-            read[run_id, measure.file] = folder.read_json(measure.file) if folder.has(measure.file) else None
-        return read[run_id, measure.file]
-
-    return known
-
-
 def why_waiting(waiting: Waiting, results: Results) -> str:
     """Why a question that should have been answered was not: what its model, or the measure of it, failed with."""
     run_id = next((e.id for e in results.experiments if identity(e) == identity_of_asked(waiting.experiment)), None)
@@ -131,7 +114,7 @@ def why_waiting(waiting: Waiting, results: Results) -> str:
 
 
 def _next(questions: Sequence[Question[Any]], ahead: int, results: Results) -> tuple[Experiment, ...]:
-    known, tried = known_from(results), {identity(experiment) for experiment in results.experiments}
+    known, tried = results.found, {identity(experiment) for experiment in results.experiments}
     stuck = [q for q in questions if isinstance(w := replay(q, known), Waiting) and _id(w) in tried]
     # a model that was trained and says nothing has failed: nothing after it is needed
     return _asked(stuck, known, 1) + _asked([q for q in questions if q not in stuck], known, ahead)

@@ -164,11 +164,12 @@ def read_experiment(folder: RunFolder) -> Experiment:
     """The experiment of a run, from its config.json; an error says in which file."""
     plain = folder.read_json("config.json")
     try:
-        return experiment_from(plain)
+        found = experiment_from(plain)
     except Untrusted:
         raise
     except ValueError as error:
         raise ValueError(f"{folder.path / 'config.json'}: {error}") from error
+    return replace(found, world=found.world.near(folder.path))
 
 
 def experiment_to(experiment: Experiment) -> Any:
