@@ -97,8 +97,8 @@ def _parts(todo: list[Pair], size: int | None, data: Data) -> list[list[Pair]]:
     chosen = -(-len(todo) // count) if size is None else chosen
     if count > 1 or data.store.device.type == "cuda":
         fleets = "one fleet" if count == 1 else f"{count} fleets of up to {chosen}"
-        room = f"{fitting:,} fit" if fitting < 10_000 else "thousands more would fit"
-        say(f"{len(todo)} models in {fleets}: {room}, so {min(1.0, chosen / fitting):.0%} of the memory is in use")
+        used = f"{fitting:,} fit, so {min(1.0, chosen / fitting):.0%} of the memory is in use"
+        say(f"{len(todo)} models in {fleets}: {used if fitting < 10_000 else 'thousands more would fit'}")
     return [todo[begin : begin + chosen] for begin in range(0, len(todo), chosen)]
 
 
