@@ -83,6 +83,13 @@ class Data:
     weights: Float[Tensor, " sample"] | None = None
     segments: Int[Tensor, " sample"] | None = None
     alteration: Alteration | None = None
+    worlds: "tuple[World, ...]" = ()
+    """Where the store holds several worlds of one size, one after the other: which."""
+
+    @property
+    def n_of_each(self) -> int:
+        """How many examples each of its worlds has."""
+        return len(self) // max(1, len(self.worlds))
 
     def __len__(self) -> int:
         return len(self.store)
@@ -196,6 +203,9 @@ class World(ABC):
     """A data set by description: a frozen dataclass whose fields are its options, and part of a run's identity."""
 
     name: ClassVar[str]
+
+    mixes: ClassVar[bool] = False
+    """Whether worlds of this class with as many examples differ in nothing but the numbers in their stores."""
 
     @abstractmethod
     def card(self) -> Card:
