@@ -10,6 +10,7 @@ What a number may be is declared with its field, by :func:`number`, and checked 
 import dataclasses
 import difflib
 import hashlib
+import inspect
 import json
 import math
 import reprlib
@@ -206,6 +207,8 @@ def _component(kind: type, plain: Any, tables: Tables, place: str) -> Any:
     cls = find(place.rpartition(".")[2] if place.count(".") < 2 else place, plain["name"], tables[kind])
     if not (isinstance(cls, type) and issubclass(cls, kind)):
         raise ValueError(f"{place}: {plain['name']} is not a {kind.__name__}")
+    if inspect.isabstract(cls) or not dataclasses.is_dataclass(cls):
+        raise ValueError(f"{place}: {plain['name']} is no dataclass with settings, which every {kind.__name__} must be")
     return _fill(cls, {key: value for key, value in plain.items() if key != "name"}, tables, place)
 
 

@@ -71,7 +71,7 @@ def test_the_whole_chain_and_every_page(tmp_path: Path) -> None:
     for name in IDS:
         found = reproduce(name, "smoke", tmp_path, bring)
         assert found.outcome.comparisons
-        assert found.count("cannot tell") == len(found.outcome.comparisons), "smoke gives no verdict"
+        assert found.count("runs") == len(found.outcome.comparisons), "smoke gives no verdict"
         assert found.page.is_file()
     first = asked[IDS.index("z-table-4.2")]
     assert first.failed.height == 0

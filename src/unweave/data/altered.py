@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from unweave import rng
-from unweave.config import from_plain, number, word
+from unweave.config import from_plain, number, shown, word
 from unweave.data.factors import FactorSpace
 from unweave.data.files import Progress, Published
 from unweave.data.micro import Micro
@@ -94,7 +94,9 @@ class Perturbed(World):
             raise ValueError(f"{self.run} is not the manipulation that this world was made with: its weights differ")
         config = self._config()
         base = self.base or _world(config.get("world"))
-        epsilon = self.epsilon or float(config["objective"]["epsilon"])
+        if isinstance(base, Perturbed) and base.base is None:  # a finished run names it; else one could name itself
+            raise ValueError(f"{self.run} alters a perturbed world and does not say which; give its base")
+        epsilon = self.epsilon or _epsilon(config["objective"], self.run)
         return replace(self, run=str(Path(self.run).resolve()), base=base.resolve(), epsilon=epsilon, checksum=found)
 
     def near(self, folder: Path) -> World:
@@ -124,7 +126,8 @@ class Perturbed(World):
     def _config(self) -> dict[str, Any]:
         path = Path(self.run) / "config.json"
         config = read_json(path, "the config.json of a manipulation")
-        if not isinstance(config, dict) or config.get("objective", {}).get("name") != "perturbation":
+        objective = config.get("objective")
+        if not isinstance(objective, dict) or objective.get("name") != "perturbation":
             raise ValueError(f"{self.run} is a run, but no manipulation; `unweave perturb` makes one")
         return config
 
@@ -136,7 +139,7 @@ class Perturbed(World):
             tensors = safetensors.torch.load(self._content())
         except (ValueError, safetensors.SafetensorError) as error:
             raise ValueError(f"{place} holds no weights that can be read") from error
-        return manipulation_for(tensors, self._config()["network"], data.shape, data.label_sizes, str(place))
+        return manipulation_for(tensors, self._config().get("network"), data.shape, data.label_sizes, str(place))
 
 
 def _has(folder: Path, checksum: str) -> bool:
@@ -194,6 +197,13 @@ class Manipulated(Alteration):
 def fold(moved: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:
     """What left [0, 1] reflected back into it: x′ − 2 relu(x′ − 1) + 2 relu(−x′)."""
     return moved - 2.0 * torch.relu(moved - 1.0) + 2.0 * torch.relu(-moved)
+
+
+def _epsilon(objective: dict[str, Any], run: str) -> float:
+    found = objective.get("epsilon")
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise ValueError(f"{run}/config.json: objective.epsilon must be a number, not {shown(found)}")
+    return found
 
 
 def _world(plain: Any) -> World:

@@ -131,6 +131,8 @@ class Experiment:
         if asked.optimiser != Adam() and all(phase.optimiser is not None for phase in asked.objective.phases()):
             name = asked.objective.name
             raise ValueError(f"{name} has an optimiser of its own: leave out optimiser, set objective.learning_rate")
+        if asked.warmup and not asked.objective.warms_up:
+            raise ValueError(f"{asked.objective.name} has no regulariser that could fade in: leave out warmup")
         if any(step > asked.n_updates for step in asked.snapshots):
             raise ValueError(f"snapshots must lie in 0…{asked.n_updates}, given {asked.snapshots}")
         return from_plain(Experiment, replace(asked, world=asked.world.resolve(), plan=asked.plan.resolve()), TABLES)

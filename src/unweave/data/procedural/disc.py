@@ -21,7 +21,11 @@ def render_discs(
     """
     middle, far = sum(CENTRES) / 2, reach * (CENTRES[1] - CENTRES[0]) / 2
     xs, ys = (_steps((middle - way, middle + way), n) for way, n in ((width * far, n_x), (far, n_y)))
-    x, y, radius = torch.meshgrid(xs, ys, _steps(RADII, n_sizes), indexing="ij")
+    return discs_at(*torch.meshgrid(xs, ys, _steps(RADII, n_sizes), indexing="ij"))
+
+
+def discs_at(x: Tensor, y: Tensor, radius: Tensor) -> UInt8[Tensor, "sample 1 height width"]:
+    """A disc for every centre and radius, in pixels."""
     pixel = torch.arange(N_PIXELS) + 0.5
     across = pixel.view(1, 1, -1) - x.reshape(-1, 1, 1)
     down = pixel.view(1, -1, 1) - y.reshape(-1, 1, 1)
