@@ -33,7 +33,7 @@ from unweave.recipes import perturb as perturbing
 from unweave.recipes.diagnose import Diagnosed, diagnose_file, diagnose_run
 from unweave.recipes.dimension import Dimension, bars
 from unweave.recipes.dimension import dimension as search_dimension
-from unweave.recipes.dimension_search import DimensionSearch
+from unweave.recipes.dimension_search import DimensionSearch, MethodName
 from unweave.recipes.perturb import Attack, Made
 from unweave.shapes import Tensor
 from unweave.training import loop
@@ -286,7 +286,7 @@ class ModelSettings(TypedDict, total=False):
 class DimensionSettings(ModelSettings, total=False):
     """The fields of :class:`DimensionSearch`, and those of the models it trains."""
 
-    method: Literal["fondue", "fondue_ide", "fondue_ib", "bs_fondue", "ib", "elbow"]
+    method: MethodName
     over: str
     start: float | None
     threshold: float | None

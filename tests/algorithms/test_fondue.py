@@ -11,11 +11,14 @@ from unweave.algorithms.fondue import (
     METHODS,
     Evidence,
     Reading,
+    batchwise_ib_reading,
     fondue,
     ib_reading,
     ide_reading,
+    stable_ide_reading,
     trace_reading,
 )
+from unweave.metrics.dimension.mle import mle
 
 USEFUL = 3
 
@@ -79,10 +82,11 @@ def test_dimensions_of_mean_and_sampled_codes_part():
     assert found.n == USEFUL
 
 
-def entropy(table):
+def entropy(table, together):
     """Rényi's entropy of order 2 from eigenvalues, without any shortcut."""
     table = np.asarray(table, dtype=np.float64).reshape(len(table), -1)
-    width = math.sqrt(table.var(0).mean()) * len(table) ** (-1 / (4 + table.shape[1]))
+    spread = table.std() if together else math.sqrt(table.var(0).mean())
+    width = spread * len(table) ** (-1 / (4 + table.shape[1]))
     gram = np.exp(-((table[:, None] - table[None]) ** 2).sum(-1) / (2 * width**2))
     return gram / np.trace(gram)
 
@@ -91,22 +95,55 @@ def order_two(matrix):
     return -math.log2((np.linalg.eigvalsh(matrix) ** 2).sum())
 
 
-def test_information_reading_by_eigenvalues():
+def information(together):
+    """Batches, and by eigenvalues what each has of H(z) and of I(x, x̂)."""
     generator = torch.Generator().manual_seed(0)
     batches = [
-        tuple(torch.randn(20, *shape, generator=generator) for shape in ((2,), (1, 3, 3), (1, 3, 3))) for _ in range(3)
+        tuple(
+            1 + place + torch.randn(20, *shape, generator=generator)
+            for place, shape in enumerate(((2,), (1, 3, 3), (1, 3, 3)))
+        )
+        for _ in range(3)
     ]
     expected = np.zeros((3, 2))
     for place, (sampled, images, rebuilt) in enumerate(batches):
-        first, second = entropy(images), entropy(rebuilt)
+        first, second = entropy(images, together), entropy(rebuilt, together)
         joint = first * second / np.trace(first * second)
         shared = order_two(first) + order_two(second) - order_two(joint)
-        expected[place] = [math.floor(100 * order_two(entropy(sampled))) / 100, math.floor(100 * shared) / 100]
-    empty = torch.zeros(2, 2)
-    found = ib_reading(Evidence(empty, empty, empty, lambda: batches))
-    assert (found.first, found.second) == pytest.approx(tuple(expected.mean(0)), abs=1e-9)
+        expected[place] = [order_two(entropy(sampled, together)), shared]
+    return batches, expected
+
+
+EMPTY = torch.zeros(2, 2)
+
+
+def test_information_is_averaged_first_and_truncated_then():
+    batches, expected = information(together=True)
+    asked = []
+    found = ib_reading(Evidence(EMPTY, EMPTY, EMPTY, lambda size: asked.append(size) or batches))
+    assert asked == [1000]
+    assert (found.first, found.second) == pytest.approx(tuple(np.floor(100 * expected.mean(0)) / 100), abs=1e-9)
     with pytest.raises(ValueError, match="needs images"):
-        ib_reading(Evidence(empty, empty, empty))
+        ib_reading(Evidence(EMPTY, EMPTY, EMPTY))
+
+
+def test_the_other_form_truncates_small_batches_first():
+    batches, expected = information(together=False)
+    asked = []
+    found = batchwise_ib_reading(Evidence(EMPTY, EMPTY, EMPTY, lambda size: asked.append(size) or batches))
+    assert asked == [100]
+    assert (found.first, found.second) == pytest.approx(tuple((np.floor(100 * expected) / 100).mean(0)), abs=1e-9)
+    # the order matters: a mean of truncated values is up to a hundredth lower than the truncated mean
+    assert found.first != pytest.approx(math.floor(100 * expected[:, 0].mean()) / 100, abs=1e-9)
+    with pytest.raises(ValueError, match="needs images"):
+        batchwise_ib_reading(Evidence(EMPTY, EMPTY, EMPTY))
+
+
+def test_dimensions_are_those_of_twenty_neighbours():
+    evidence = codes(8, n_samples=500)
+    assert ide_reading(evidence).first == mle(evidence.sampled, neighbours=(20,)).score
+    assert stable_ide_reading(evidence).first == mle(evidence.sampled).score
+    assert ide_reading(evidence).first != stable_ide_reading(evidence).first
 
 
 @pytest.mark.parametrize("method", ["fondue_ib", "ib"])
@@ -120,6 +157,7 @@ def test_every_method_has_its_criterion():
     assert {method.criterion for method in METHODS.values()} == set(CRITERIA)
     assert {name: CRITERIA[METHODS[name].criterion].threshold for name in METHODS} == {
         "fondue": 1.0, "fondue_ide": 1.0, "fondue_ib": -0.01, "bs_fondue": 1.0, "ib": -0.01,
+        "fondue_ide_stable": 1.0, "fondue_ib_100": -0.01,
     }  # fmt: skip
 
 

@@ -8,8 +8,9 @@ from unweave.evaluation.activations import Activations
 from unweave.metrics.similarity.cka import cka
 from unweave.metrics.similarity.procrustes import procrustes
 from unweave.models.objectives import AnnealedVAE, BetaVAE
-from unweave.recipes.bonheme2023 import fig_7_1, fig_7_3, fig_7_9, similarity
-from unweave.recipes.bonheme2023.layers import CKA, PROCRUSTES, Group, layer_map
+from unweave.recipes.bonheme2023 import fig_7_1, fig_7_3, similarity
+from unweave.recipes.bonheme2023.fig_c import convergence
+from unweave.recipes.bonheme2023.layers import CKA, PROCRUSTES, Group, Learned, layer_map
 from unweave.recipes.bonheme2023.settings import Setting
 from unweave.studies.results import Results
 from unweave.studies.store import Store
@@ -65,6 +66,16 @@ CALM, LOUD = [0.05] * 8, [3.0] * 8
 EARLY = [0.0, 0.05, 0.05, 0.5, 0.5, 0.5, 3.0, 3.0]
 COLLAPSED = [0.0, 0.05, 0.05, 1.0, 1.0, 30.0, 0.5, 0.5]
 OTHER = [0.0, 0.05, 0.05, 3.0, 3.0, 3.0, 1.0, 1.0]
+BEFORE = [0.0, 0.6, 0.6, 1.0, 1.0, 3.0, 9.0, 9.0]
+"""Untrained encoders are somewhat alike, untrained decoders are not."""
+
+
+def learned(left, right, before=BEFORE, procrustes=False):
+    """Two settings after training, from networks that were so noisy before it."""
+    one, other = group("A", left), group("B", right, first=1)
+    start = [group(name, before, first=place) for name, place in (("A", 2), ("B", 3))]
+    maps = [layer_map(*pair, procrustes=procrustes) for pair in ((one, other), start, (other, other))]
+    return Learned(maps[0], maps[1], maps[2])
 
 
 @pytest.mark.parametrize(
@@ -73,26 +84,40 @@ OTHER = [0.0, 0.05, 0.05, 3.0, 3.0, 3.0, 1.0, 1.0]
         (similarity.encoder_first, EARLY, CALM),
         (fig_7_3.collapse, CALM, COLLAPSED),
         (similarity.shared_encoders, CALM, OTHER),
-        (fig_7_9.dense_strengths, CALM, OTHER),
+        (similarity.encoders_not_codes, CALM, OTHER),
     ],
 )
 def test_maps_as_published_agree(claims, left, right):
-    found = layer_map(group("A", left), group("B", right, first=1))
-    assert {one.verdict for one in claims(found)} == {"agrees"}
+    assert {one.verdict for one in claims(learned(left, right))} == {"agrees"}
 
 
 def test_maps_the_other_way_round_differ():
     late = [0.0, 3.0, 3.0, 0.5, 0.5, 0.5, 0.05, 0.05]
-    found = layer_map(group("A", late), group("B", CALM, first=1))
-    assert [one.verdict for one in similarity.encoder_first(found)] == ["differs"]
-    unlike = layer_map(group("A", LOUD), group("B", LOUD, first=1))
-    assert next(iter(similarity.shared_encoders(unlike))).verdict == "differs"
+    assert [one.verdict for one in similarity.encoder_first(learned(late, CALM, LOUD))] == ["differs"]
+    assert next(iter(similarity.shared_encoders(learned(LOUD, LOUD)))).verdict == "differs"
 
 
-def test_two_measures_that_go_together_agree():
-    noise = [0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 1.0, 2.0]
-    found = layer_map(group("A", noise), group("B", noise, first=1), procrustes=True)
-    assert {one.verdict for one in similarity.both_measures(found)} == {"agrees"}
+def test_what_was_alike_before_training_is_not_learned():
+    """Encoders that begin alike and stay so are no evidence, however similar they are."""
+    found = learned([0.0, *[0.1] * 7], [0.0, *[0.1] * 7], [0.0, *[0.1] * 7])
+    assert found.after.diagonal(found.after.encoder)[0] > 0.9
+    assert next(iter(similarity.shared_encoders(found))).verdict != "agrees"
+
+
+def test_a_share_of_the_way_is_measured_from_the_first_weights():
+    found = learned(EARLY, CALM)
+    places = found.after.encoder
+    after, before, end = (one.diagonal(places) for one in (found.after, found.before, found.end))
+    assert found.share(places)[2] == pytest.approx((after[2] - before[2]) / (end[2] - before[2]))
+    nowhere = Learned(found.before, found.before, found.before)
+    assert all(np.isnan(value) for value in nowhere.share(places).values())
+
+
+def test_both_measures_are_asked():
+    found = learned(CALM, CALM, procrustes=True)
+    told = list(similarity.by_both(similarity.shared_encoders)(found))
+    assert [one.what.split()[0] for one in told] == [CKA, PROCRUSTES]
+    assert {one.verdict for one in told} == {"agrees"}
 
 
 def test_settings_keep_their_snapshots_inside_training_and_scale_the_annealing():
@@ -118,3 +143,10 @@ def test_cka_and_procrustes_over_numbers_of_examples(monkeypatch, tmp_path):
     outcome = fig_7_1.judge(Results(Study("none", ()), Store(tmp_path), ()), "smoke")
     assert {one.verdict for one in outcome.comparisons} == {"agrees"}
     assert len(outcome.figures) == 3
+
+
+def test_a_loss_has_converged_once_it_stays_near_its_end():
+    falling = [*np.linspace(10.0, 1.0, 50), *[1.0] * 50]
+    assert convergence(falling) == pytest.approx(0.47, abs=0.011)
+    assert convergence([1.0] * 20) == 0.0
+    assert convergence(np.linspace(10.0, 0.0, 100)) > 0.8

@@ -1,6 +1,7 @@
 """The chain that breaks the bias: models, the choice among them, the manipulation, its world, and what is refused."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,6 +79,27 @@ def test_a_store_that_was_moved_goes_on(made: Made, tmp_path: Path) -> None:
         assert perturb(BASE, ATTACK, moved).folder == moved / made.folder.name
     finally:
         moved.rename(made.folder.parent)
+
+
+def test_runs_on_an_altered_world_open_after_a_move(made: Made, tmp_path: Path) -> None:
+    store = tmp_path / "runs"
+    shutil.copytree(made.folder, store / made.folder.name)
+    on_it = replace(BASE, world=Perturbed(str(store / made.folder.name)), steps=2)
+    name = Path(train(on_it, store / "on-it")).name
+    seen, known = Run(store / name).images(4), Run(store / name).experiment.id
+    moved = store.rename(tmp_path / "moved")
+    run = Run(moved / name)
+    assert torch.equal(run.images(4), seen)
+    assert run.experiment.id == known
+    assert run.experiment.world.run == str(moved / made.folder.name)
+    (moved / made.folder.name).rename(moved / "renamed")
+    with pytest.raises(FileNotFoundError, match=r"is not in .*, nor in a folder of that name beside the run: put it"):
+        Run(moved / name).images(4)
+    again = train(replace(on_it, world=Perturbed(str(moved / "renamed"))), moved / name)
+    assert Path(again) == moved / name
+    shutil.copytree(moved / name, moved / made.folder.name)
+    with pytest.raises(FileNotFoundError, match="put it there, or say where it is with --world"):
+        Run(moved / name).images(4)
 
 
 def test_commands_on_a_manipulation(

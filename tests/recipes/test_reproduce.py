@@ -97,9 +97,11 @@ def test_the_command_says_what_was_found(fake: str, tmp_path: Path, capsys: pyte
     words = ["reproduce", fake, "--store", str(tmp_path / "store"), "--output", str(tmp_path / "out"), "--json"]
     assert main([*words, "--quiet", "--executor", "here"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["verdicts"] == {"agrees": 0, "differs": 1, "cannot tell": 2}
+    assert told["verdicts"] == {"agrees": 0, "differs": 0, "cannot tell": 0, "not evidence": 0, "runs": 3}
     assert Path(told["page"]) == tmp_path / "out/index.html"
     assert main(["reproduce", fake, "--store", str(tmp_path / "store"), "--trained", "--executor", "here"]) == 0
+    assert "runs" in capsys.readouterr().out
+    assert main(["reproduce", fake, "--size", "paper", "--store", str(tmp_path / "store"), "--executor", "here"]) == 0
     assert "differs" in capsys.readouterr().out
 
 

@@ -174,7 +174,9 @@ def test_table_3_4_does_not_judge_at_smoke_what_its_length_was_chosen_by(tmp_pat
     outcome = t4.judge(results(study, rows, tmp_path), "smoke")
     told = verdicts(outcome)
     assert (told["ratio 1.2: DS"], told["ratio 1.2: DtO"]) == ("cannot tell", "cannot tell")
-    assert (told["ratio 1.5: DS"], told["ratio 1: DS"]) == ("agrees", "agrees")
+    # a deviation of 0.28 over ten assumed restarts leaves the published mean itself open
+    assert (told["ratio 1.5: DS"], told["ratio 1: DS"]) == ("agrees", "cannot tell")
+    assert any("10 seeds are assumed behind the published ±0.28" in one.note for one in outcome.comparisons)
     assert any("chosen after simulating" in note for note in outcome.notes)
 
 
@@ -289,8 +291,8 @@ def test_smoke(name, smokes, tmp_path):
 
     found = reproduce(name, "smoke", smokes, lambda study: run_study(study, smokes), output=tmp_path)
     assert found.page.exists()
-    assert found.count("agrees") > 0
-    assert sum(map(found.count, ("agrees", "differs", "cannot tell"))) == len(found.outcome.comparisons)
+    assert found.count("runs") == len(found.outcome.comparisons) > 0
+    assert all(one.controls for one in found.outcome.comparisons)
     assert found.outcome.notes
     assert found.outcome.figures
 

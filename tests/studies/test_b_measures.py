@@ -67,17 +67,18 @@ def test_the_trace_reading_is_the_mean_variance_and_types_are_counted(run):
 
 
 def test_the_intrinsic_reading_takes_the_dimension_of_both_codes(run):
-    found = FondueReading("ide", 300)(run)["ide"]
     code = codes(run, 300)
+    found = FondueReading("ide", 300)(run)["ide"]
     assert found["first"] == pytest.approx(mle(code.sampled).score)
     assert found["second"] == pytest.approx(mle(code.mean).score)
+    found = FondueReading("ide_20", 300)(run)["ide_20"]
+    assert found["first"] == pytest.approx(mle(code.sampled, neighbours=(20,)).score)
 
 
 def test_batches_are_whole_and_codes_stay_with_their_images(run, monkeypatch):
     monkeypatch.setattr(fondue, "BATCH_SIZE", 20)
-    monkeypatch.setattr(fondue, "IB_BATCH", 8)
     code = codes(run, 50)
-    batches = list(fondue._batches(run, code))
+    batches = list(fondue._batches(run, code, 8))
     # 20, 20 and 10 rows hold two, two and one batches of eight
     wanted = [slice(begin, begin + 8) for begin in (0, 8, 20, 28, 40)]
     assert len(batches) == len(wanted)
@@ -85,9 +86,8 @@ def test_batches_are_whole_and_codes_stay_with_their_images(run, monkeypatch):
         assert torch.equal(found, code.sampled[rows])
         assert torch.equal(images, run.data.examples(code.rows[rows]).cpu())
         torch.testing.assert_close(outputs, run.decode(code.sampled[rows]))
-    monkeypatch.setattr(fondue, "IB_BATCH", 300)
     monkeypatch.setattr(fondue, "BATCH_SIZE", 300)
-    assert [len(found) for found, _, _ in fondue._batches(run, code)] == [50]
+    assert [len(found) for found, _, _ in fondue._batches(run, code, 300)] == [50]
 
 
 def test_an_unknown_criterion_is_named(run):

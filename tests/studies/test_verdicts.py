@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from unweave.studies.verdicts import (
+    Checked,
+    at_size,
+    compare_between,
     compare_difference,
     compare_exact,
     compare_mean,
     compare_share,
     compare_trend,
+    with_controls,
 )
 
 N_TRIALS = 400
@@ -53,12 +57,60 @@ def test_few_or_scattered_seeds_cannot_tell() -> None:
     assert compare_mean("x", [], 0.5).ours is None
 
 
-def test_tolerance_widens_and_is_stated() -> None:
+def test_two_means_are_the_same_when_the_interval_of_their_difference_lies_within_the_tolerance() -> None:
     values = [1.0, 1.01, 0.99]
     assert compare_mean("x", values, 1.2).verdict == "differs"
-    widened = compare_mean("x", values, 1.2, tolerance=0.2, unit="nats")
-    assert widened.verdict == "agrees"
-    assert "widened by 0.2 nats" in widened.rule
+    # the published value is 0.2 away, and the interval reaches 0.025 farther
+    assert compare_mean("x", values, 1.2, tolerance=0.2).verdict == "differs"
+    same = compare_mean("x", values, 1.2, tolerance=0.23, unit="nats")
+    assert same.verdict == "agrees"
+    assert "within ±0.23 nats" in same.rule
+    # what lies in a wide interval is not the same for that
+    assert compare_mean("x", [0.5, 1.0, 1.5], 1.1, tolerance=0.23).verdict == "cannot tell"
+
+
+def test_equivalence_is_claimed_wrongly_once_in_forty() -> None:
+    """The truth lies on the edge of what counts as the same: two one-sided tests at 2.5 %."""
+    generator = np.random.default_rng(7)
+    found = [compare_mean("x", generator.normal(0.5, 0.3, 10), 0.0, tolerance=0.5).verdict for _ in range(2000)]
+    assert 0.015 < rate(found, "agrees") < 0.035
+
+
+def test_an_assumed_number_of_seeds_is_shown_with_its_effect() -> None:
+    values = np.random.default_rng(3).normal(0.5, 0.02, 10)
+    found = compare_mean("x", values, 0.5, tolerance=0.1, spread=(0.15, 10), assumed=True)
+    assert "10 seeds are assumed behind the published ±0.15" in found.note
+    assert "cannot tell with 5" in found.note
+    assert "agrees with none to add" in found.note
+    assert "assumed" not in compare_mean("x", values, 0.5, tolerance=0.1, spread=(0.15, 10)).note
+
+
+def test_between_two_ends() -> None:
+    assert compare_between("x", 0.3, (0.2, 0.4), (0.0, 0.5), 9, "t").verdict == "agrees"
+    assert compare_between("x", 0.1, (-0.1, 0.3), (0.0, 0.5), 9, "t").verdict == "cannot tell"
+    assert compare_between("x", 0.7, (0.6, 0.8), (0.0, 0.5), 9, "t").verdict == "differs"
+    assert compare_between("x", 0.7, None, (0.0, 0.5), 9, "t").verdict == "cannot tell"
+
+
+def test_a_claim_whose_control_agrees_is_not_evidence() -> None:
+    claim = compare_difference("x", [3.0, 4, 5], [0.0, 1, 2], 1)
+    refused, passed = Checked("noise", 0.1, None, 1, 5), Checked("untrained", 2.9, None, 1, 1)
+    assert with_controls(claim, [refused]).verdict == "agrees"
+    void = with_controls(claim, [refused, passed])
+    assert (void.verdict, void.controls) == ("not evidence", (refused, passed))
+    assert void.note.endswith("the control agrees too: untrained")
+    against = compare_difference("x", [3.0, 4, 5], [0.0, 1, 2], -1)
+    assert with_controls(against, [passed]).verdict == "differs"
+
+
+@pytest.mark.parametrize(("size", "order", "number"), [("smoke", *("runs",) * 2), ("small", "agrees", "cannot tell")])
+def test_sizes_say_what_they_may(size: str, order: str, number: str) -> None:
+    larger = compare_difference("x", [3.0, 4, 5], [0.0, 1, 2], 1)
+    mean = compare_mean("x", [1.0, 1.01, 0.99], 1.0, tolerance=0.1)
+    equal = compare_difference("x", [1.0, 1.01, 0.99], [1.0, 1.01, 0.99], 0, tolerance=0.1)
+    assert [at_size(one, size).verdict for one in (larger, mean, equal)] == [order, number, number]
+    assert [at_size(one, "paper").verdict for one in (larger, mean, equal)] == ["agrees"] * 3
+    assert at_size(compare_exact("x", 1.0, 1.0, 0.0), "small").verdict == "agrees"
 
 
 def test_values_that_are_not_finite_are_left_out_and_named() -> None:
@@ -126,6 +178,7 @@ def test_exact_and_share() -> None:
     assert compare_exact("x", 0.5001, 0.5, 1e-3).verdict == "agrees"
     assert compare_exact("x", float("nan"), 0.5, 1e-3).verdict == "differs"
     assert compare_share("x", 80, 100, 0.807).verdict == "agrees"
+    assert compare_share("x", 80, 100, 0.807, tolerance=0.05).verdict == "cannot tell"
     assert compare_share("x", 55, 100, 0.807).verdict == "differs"
     assert compare_share("x", 2, 3, 0.807).verdict == "cannot tell"
     assert compare_share("x", 0, 0, 0.807).ours is None

@@ -18,7 +18,6 @@ from unweave.recipes import dimension_micro
 from unweave.recipes.dimension import Dimension, bars, dimension, write_dimension
 from unweave.recipes.dimension_search import DimensionSearch
 from unweave.recipes.dimension_study import search_name
-from unweave.studies.one_by_one import OneByOne
 from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
 from unweave.training.running import RunOptions
 
@@ -79,7 +78,7 @@ def _search_with(experiment: Experiment, search: DimensionSearch, given: dict[st
     """One model after the other, with a bar for each, unless workers are asked for."""
     _remind(Path(given["folder"] or "runs"), experiment, search)
     alone = given["executor"] is None and given["workers"] is None
-    execute = OneByOne() if alone else make_executor(given)
+    execute = None if alone else make_executor(given)
     with contextlib.ExitStack() as stack:
         watchers = (stack.enter_context(bars()),) if alone and not given["quiet"] else ()
         how = RunOptions(watchers, given["save_every"] or 30.0, stack.enter_context(stopping()))

@@ -133,14 +133,24 @@ def _list(as_json: bool) -> int:
 
 
 def _show(found: Any) -> None:
+    from unweave.pages.result import control_words
     from unweave.plots.format import number
+    from unweave.studies.verdicts import VERDICTS
 
     rows = [
-        (one.verdict, one.what, _word(one.published), "–" if one.ours is None else number(one.ours), str(one.n))
+        (
+            one.verdict,
+            one.what,
+            _word(one.published),
+            "–" if one.ours is None else number(one.ours),
+            str(one.n),
+            "; ".join(map(control_words, one.controls)) or "–",
+        )
         for one in found.outcome.comparisons
     ]
-    counts = ", ".join(f"{found.count(verdict)} {verdict}" for verdict in ("agrees", "differs", "cannot tell"))
-    print_table(f"{found.id} at {found.size} size", ("verdict", "claim", "published", "ours", "n"), rows, counts)
+    counts = ", ".join(f"{found.count(verdict)} {verdict}" for verdict in VERDICTS if found.count(verdict))
+    headings = ("verdict", "claim", "published", "ours", "n", "control")
+    print_table(f"{found.id} at {found.size} size", headings, rows, counts)
     say(f"page: {found.page}")
 
 

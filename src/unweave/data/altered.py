@@ -46,7 +46,11 @@ class Noise(World):
     def resolve(self) -> World:
         return replace(self, base=self.base.resolve())
 
+    def near(self, folder: Path) -> World:
+        return replace(self, base=self.base.near(folder))
 
+
+WEIGHTS = "model.safetensors"
 GET = "give the folder of a finished manipulation as run; `unweave perturb` makes one"
 
 
@@ -95,14 +99,27 @@ class Perturbed(World):
         epsilon = self.epsilon or _epsilon(config["objective"], self.run)
         return replace(self, run=str(Path(self.run).resolve()), base=base.resolve(), epsilon=epsilon, checksum=found)
 
+    def near(self, folder: Path) -> World:
+        """The manipulation may have moved together with the runs that use it."""
+        base = None if self.base is None else self.base.near(folder)
+        beside = folder.absolute().parent / Path(self.run).name
+        moved = bool(self.run and self.checksum) and not _has(Path(self.run), self.checksum)
+        run = str(beside) if moved and _has(beside, self.checksum) else self.run
+        return replace(self, run=run, base=base)
+
     def _content(self) -> bytes:
-        path = Path(self.run) / "model.safetensors"
-        if not self.run or not path.is_file():
-            given = f"there is none in {self.run}" if self.run else "none is named"
+        path = Path(self.run) / WEIGHTS
+        if path.is_file() and self.run:
+            return path.read_bytes()
+        if self.run and self.checksum:
             raise FileNotFoundError(
-                f"perturbed needs the folder of a finished manipulation, and {given}; `unweave perturb` makes one"
+                f"the manipulation that this world is made with (SHA-256 {self.checksum[:12]}…) is not in {self.run},"
+                " nor in a folder of that name beside the run: put it there, or say where it is with --world.run FOLDER"
             )
-        return path.read_bytes()
+        given = f"there is none in {self.run}" if self.run else "none is named"
+        raise FileNotFoundError(
+            f"perturbed needs the folder of a finished manipulation, and {given}; `unweave perturb` makes one"
+        )
 
     def _config(self) -> dict[str, Any]:
         path = Path(self.run) / "config.json"
@@ -115,12 +132,18 @@ class Perturbed(World):
     def _network(self, data: Data) -> nn.Module:
         from unweave.models.manipulation import manipulation_for
 
-        place = Path(self.run) / "model.safetensors"
+        place = Path(self.run) / WEIGHTS
         try:
             tensors = safetensors.torch.load(self._content())
         except (ValueError, safetensors.SafetensorError) as error:
             raise ValueError(f"{place} holds no weights that can be read") from error
         return manipulation_for(tensors, self._config().get("network"), data.shape, data.label_sizes, str(place))
+
+
+def _has(folder: Path, checksum: str) -> bool:
+    """Whether a folder holds the manipulation with this SHA-256."""
+    path = folder / WEIGHTS
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == checksum
 
 
 def altered_card(base: World, words: str) -> Card:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -210,4 +211,8 @@ class World(ABC):
 
     def resolve(self) -> "World":
         """This world with every automatic choice made, so that equal configs mean equal data."""
+        return self
+
+    def near(self, folder: Path) -> "World":
+        """This world as a run in a folder means it: what it is made with is looked for beside that run too."""
         return self

@@ -12,12 +12,12 @@ from unweave.pages.outcome import Outcome
 from unweave.pages.page import Section, page
 from unweave.plots.forest import forest
 from unweave.plots.format import number
-from unweave.studies.verdicts import Comparison
+from unweave.studies.verdicts import Checked, Comparison
 
 if TYPE_CHECKING:
     import matplotlib.figure
 
-KINDS = {"agrees": "active", "differs": "mixed", "cannot tell": "passive"}
+KINDS = {"agrees": "active", "differs": "mixed", "cannot tell": "passive", "not evidence": "mixed", "runs": "passive"}
 """Verdicts in the colours of the latents' types: blue, vermilion, grey."""
 
 WIDE = 6.5
@@ -69,9 +69,13 @@ def forest_of(comparisons: Sequence[Comparison]) -> "matplotlib.figure.Figure | 
 
 
 def _beside(comparisons: Sequence[Comparison]) -> Html:
-    tiles = [_tile(comparisons, verdict) for verdict in KINDS]
+    given = {one.verdict for one in comparisons}
+    always = ("runs",) if given == {"runs"} else ("agrees", "differs", "cannot tell")
+    tiles = [_tile(comparisons, verdict) for verdict in KINDS if verdict in (*always, *given)]
     rows = [_row(one) for one in comparisons]
-    shown = table(["verdict", "claim", "published", "ours", "95 % interval", "n"], rows)
+    shown = table(
+        ["verdict", "claim", "published", "ours", "95 % interval", "n", "control, which must not agree"], rows
+    )
     rules = dict.fromkeys(one.rule for one in comparisons)
     listed = element("ol", *(element("li", rule) for rule in rules), class_="rules")
     told = element("details", element("summary", "The rules behind these verdicts"), listed)
@@ -90,7 +94,15 @@ def _row(one: Comparison) -> tuple[Any, ...]:
     interval = "–" if one.interval is None else f"{number(one.interval[0])} to {number(one.interval[1])}"
     # a correlation of exactly 0 comes out as 1e-17
     ours = "–" if one.ours is None else number(round(one.ours, 12))
-    return chip(KINDS[one.verdict], one.verdict), claim, published, ours, interval, one.n
+    controls = joined(*(element("div", words, class_="rule") for words in map(control_words, one.controls)))
+    return chip(KINDS[one.verdict], one.verdict), claim, published, ours, interval, one.n, controls or "–"
+
+
+def control_words(control: Checked) -> str:
+    """What a control gave, and whether it agrees."""
+    gave = "no number" if control.ours is None else number(round(control.ours, 12))
+    share = "" if control.draws == 1 else f", {control.agreed} of {control.draws} draws"
+    return f"{control.name}: {gave}, {'agrees' if control.passes else 'does not agree'}{share}"
 
 
 def _figures(figures: Mapping[str, "matplotlib.figure.Figure"]) -> Html:

@@ -5,7 +5,7 @@ import io
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,10 @@ from unweave.training.results import environment
 if TYPE_CHECKING:
     import polars as pl
 
-COLUMNS = ("what", "published", "ours", "low", "high", "n", "verdict", "rule", "note")
+COLUMNS = (
+    *("what", "published", "ours", "low", "high", "n", "verdict", "rule", "note", "kind"),
+    *("control", "control_ours", "control_agrees"),
+)
 
 
 def write_result_page(
@@ -47,7 +50,7 @@ def write_result_page(
         outcome = replace(outcome, figures={"Published and ours": forest} | dict(outcome.figures))
     if outcome.comparisons:
         # with its checksum: the explorer sets these numbers beside its own
-        RunFolder(folder).write("results.csv", as_csv([comparison_row(one) for one in outcome.comparisons], COLUMNS))
+        RunFolder(folder).write("results.csv", as_csv([csv_row(one) for one in outcome.comparisons], COLUMNS))
     if n_asked(results):
         write_text(folder / "runs.csv", as_csv(flat(results.table).to_dicts(), results.table.columns))
     for name, rows in outcome.tables.items():
@@ -80,10 +83,21 @@ def n_asked(results: Results) -> int:
 
 
 def comparison_row(one: Comparison) -> dict[str, Any]:
-    """A comparison as a row of ``results.csv``, and as JSON."""
+    """A comparison as JSON."""
     low, high = one.interval or (None, None)
     told = {"what": one.what, "published": one.published, "ours": one.ours, "low": low, "high": high, "n": one.n}
-    return told | {"verdict": one.verdict, "rule": one.rule, "note": one.note}
+    told |= {"verdict": one.verdict, "rule": one.rule, "note": one.note, "kind": one.kind}
+    return told | {"controls": [asdict(control) | {"passes": control.passes} for control in one.controls]}
+
+
+def csv_row(one: Comparison) -> dict[str, Any]:
+    """A comparison as a row of ``results.csv``; several controls stand in one cell, parted by semicolons."""
+    cells = {
+        "control": [control.name for control in one.controls],
+        "control_ours": ["" if control.ours is None else repr(control.ours) for control in one.controls],
+        "control_agrees": [f"{control.agreed} of {control.draws}" for control in one.controls],
+    }
+    return comparison_row(one) | {name: "; ".join(values) for name, values in cells.items()}
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:

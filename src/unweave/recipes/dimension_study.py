@@ -11,8 +11,8 @@ from unweave.algorithms.fondue import METHODS, Fondue, Reading, fondue
 from unweave.config import fingerprint
 from unweave.data.world import Data
 from unweave.metrics.dimension.mle import NEIGHBOURS, mle
-from unweave.recipes.dimension_search import DimensionSearch, threshold_of, value_of
-from unweave.studies.adaptive import Ask, Waiting, adaptive_study, known_from, replay, why_waiting
+from unweave.recipes.dimension_search import DimensionSearch, ahead_of, threshold_of, value_of
+from unweave.studies.adaptive import Ask, Waiting, adaptive_study, replay, why_waiting
 from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.results import Results
@@ -63,6 +63,13 @@ class DimensionQuestion:
     def measure(self) -> FondueReading:
         return reading_of(self.search)
 
+    @property
+    def guesses(self) -> tuple[Mapping[str, Any], ...]:
+        """What a model may say: that it passes, or that it does not."""
+        far = 1e9
+        answers = ({"first": 0.0, "second": far}, {"first": far, "second": 0.0})
+        return tuple({self.measure.criterion: answer} for answer in answers)
+
     def __call__(self, ask: Ask) -> Searched:
         rounds: list[tuple[int, float | int]] = []
         for doubled in range(MOST_ROUNDS if self.search.until_stable else 1):
@@ -103,9 +110,10 @@ class ModelMissing(ValueError):
 
 def ask_search(question: DimensionQuestion, run: RunSearch) -> tuple[Searched, Callable[[int], Mapping[str, Any]]]:
     """How the search ends, and what was read of the n-th model of its last round."""
-    study = adaptive_study(search_name(question.base, question.search), [question], [question.measure])
+    name, ahead = search_name(question.base, question.search), ahead_of(question.search, question.base)
+    study = adaptive_study(name, [question], [question.measure], ahead=ahead)
     results = run(study)
-    known = known_from(results)
+    known = results.found
     found = replay(question, known)
     if isinstance(found, Waiting):
         raise ModelMissing(f"the search cannot go on, since a model is missing: {why_waiting(found, results)}")
@@ -123,7 +131,7 @@ def elbow_curves(base: Experiment, search: DimensionSearch, steps: int, run: Run
     models = tuple(replace(base, latents=n, steps=steps) for n in sizes)
     measure = ElbowPoint(search.examples)
     results = run(Study(search_name(base, replace(search, method="elbow")), models, (measure,)))
-    known, points = known_from(results), []
+    known, points = results.found, []
     for model in models:
         point = known(model, measure)
         if point is None:

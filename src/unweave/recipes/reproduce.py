@@ -8,10 +8,12 @@ from typing import Any, NoReturn
 from unweave.config import unknown
 from unweave.pages.outcome import Outcome
 from unweave.pages.result_folder import comparison_row, write_result_page
+from unweave.recipes.controls import judged
 from unweave.recipes.reproductions import find_reproduction
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import SIZES, Study
+from unweave.studies.verdicts import VERDICTS
 
 Bring = Callable[[Study], Results]
 """Brings a study to its end: by training and measuring, or by taking over runs that were trained elsewhere."""
@@ -36,7 +38,7 @@ class Reproduced:
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON takes it."""
-        counts = {verdict: self.count(verdict) for verdict in ("agrees", "differs", "cannot tell")}
+        counts = {verdict: self.count(verdict) for verdict in VERDICTS}
         rows = [comparison_row(one) for one in self.outcome.comparisons]
         return {"id": self.id, "size": self.size, "page": str(self.page), "verdicts": counts, "comparisons": rows}
 
@@ -55,7 +57,7 @@ def reproduce(
     results = bring(study) if study.experiments else Results(study, Store(store), ())
     if study.experiments and not results.table.height:
         _refuse(results, f"no model of {study.name} is finished in {store}, so there is nothing to judge")
-    outcome = chosen.judge(results, size)
+    outcome = judged(chosen, results, size)
     folder = Path(output) if output else Store(store).home / "reports" / f"{name}-{size}"
     meta = {"published in": chosen.source, "size": size} | _counts(results)
     page = write_result_page(
@@ -65,7 +67,7 @@ def reproduce(
         results,
         command=command or f"unweave reproduce {name} --size {size} --store {store}",
         meta=meta,
-        lead=_lead(outcome),
+        lead=lead_of(outcome, size),
         kicker=f"unweave reproduce {name}",
     )
     return Reproduced(name, size, page, outcome)
@@ -85,14 +87,18 @@ def _counts(results: Results) -> dict[str, Any]:
     return {"models": table.height, "seeds": table["seed"].n_unique() if "seed" in table.columns else None}
 
 
-def _lead(outcome: Outcome) -> str:
-    counts = {kind: sum(one.verdict == kind for one in outcome.comparisons) for kind in ("agrees", "differs")}
-    left = len(outcome.comparisons) - sum(counts.values())
+def lead_of(outcome: Outcome, size: str) -> str:
+    """The counts in a sentence."""
     n = len(outcome.comparisons)
-    return (
+    if size == "smoke":
+        return f"{n} claim{'s' * (n != 1)} went through. This size shows that everything runs; it says nothing of them."
+    counts = {kind: sum(one.verdict == kind for one in outcome.comparisons) for kind in VERDICTS}
+    told = (
         f"Of {n} claim{'s' * (n != 1)}, {counts['agrees']} {_be(counts['agrees'])} found again, {counts['differs']}"
-        f" {_be(counts['differs'])} contradicted, and of {left} this size cannot tell."
+        f" {_be(counts['differs'])} contradicted, and of {counts['cannot tell']} this size cannot tell."
     )
+    n_void = counts["not evidence"]
+    return told + (f" {n_void} {_be(n_void)} not evidence: a control passes too." if n_void else "")
 
 
 def _be(count: int) -> str:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from unweave.studies.measures.measure import protocol_of
+from unweave.studies.identity import identity, identity_of_asked
+from unweave.studies.measures.measure import Measure, protocol_of
 from unweave.studies.store import Store
 from unweave.studies.study import Study
 from unweave.training.experiment import Experiment
@@ -52,6 +53,24 @@ class Results:
         import polars as pl
 
         return self.store.table(self.ids, measures=self.measures).filter(pl.col("state") == "failed")
+
+    def found(self, experiment: Experiment, measure: Measure) -> Mapping[str, Any] | None:
+        """What a measure says of an experiment's run, whatever machine trained it; None where it was not taken."""
+        run_id = self._by_identity.get(identity_of_asked(experiment))
+        if run_id is None:
+            return None
+        if (run_id, measure.file) not in self._read:
+            folder = self.store.folder(run_id)
+            self._read[run_id, measure.file] = folder.read_json(measure.file) if folder.has(measure.file) else None
+        return self._read[run_id, measure.file]
+
+    @cached_property
+    def _by_identity(self) -> Mapping[str, str]:
+        return {identity(experiment): experiment.id for experiment in self.experiments}
+
+    @cached_property
+    def _read(self) -> dict[tuple[str, str], Mapping[str, Any] | None]:
+        return {}
 
     def run(self, run_id: str) -> Run:
         """A run that can be asked: its model, its codes, its history."""

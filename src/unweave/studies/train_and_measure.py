@@ -124,6 +124,7 @@ def _train(experiments: Sequence[Experiment], store: Store, how: RunOptions) -> 
     try:
         _train_together(todo, store, how)
     except Interrupted:
+        _note_cost(todo, store, time.monotonic() - begin)
         raise
     except Exception as error:
         if is_full(error) or isinstance(error, BlockingIOError):
@@ -133,12 +134,18 @@ def _train(experiments: Sequence[Experiment], store: Store, how: RunOptions) -> 
                 _train([experiment], store, how)
             return
         record(store.folder(todo[0].id), todo[0], error)
-    seconds = (time.monotonic() - begin) / len(todo)
-    for experiment in todo:
+    _note_cost(todo, store, time.monotonic() - begin)
+
+
+def _note_cost(experiments: Sequence[Experiment], store: Store, seconds: float) -> None:
+    """Each run's share of the time, with what it took before it was interrupted; a kill takes its time with it."""
+    for experiment in experiments:
         folder = store.folder(experiment.id)
-        if folder.has("model.safetensors"):
+        if folder.has("config.json"):
+            before = folder.read_json("cost.json")["seconds"] if folder.has("cost.json") else 0.0
             device = torch.cuda.get_device_name() if experiment.plan.device.startswith("cuda") else "cpu"
-            folder.write_json("cost.json", {"seconds": round(seconds, 3), "device": device, "models": len(todo)})
+            taken = round(before + seconds / len(experiments), 3)
+            folder.write_json("cost.json", {"seconds": taken, "device": device, "models": len(experiments)})
 
 
 def _train_together(experiments: Sequence[Experiment], store: Store, how: RunOptions) -> None:

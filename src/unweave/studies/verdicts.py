@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,14 +16,39 @@ from unweave.studies.statistics.intervals import (
 )
 from unweave.studies.statistics.permutation import Tested, paired_test, trend_test, unpaired_test
 
-Verdict = Literal["agrees", "differs", "cannot tell"]
+Verdict = Literal["agrees", "differs", "cannot tell", "not evidence", "runs"]
+VERDICTS: tuple[Verdict, ...] = ("agrees", "differs", "cannot tell", "not evidence", "runs")
+
+Kind = Literal["exact", "order", "number"]
+"""What theory gives, which of two is larger, or how large: the smaller a size, the less of it can be judged."""
 
 LEVEL = 0.05
+ROUNDING = 1e-12
+
+OTHER_N = (5, 10, 30)
+"""Numbers of seeds that may stand behind a published ± whose number is not printed."""
 
 Real = float | int
 
 Values = Mapping[Any, Any] | Sequence[Any] | np.ndarray
 """Numbers of several runs; as a mapping from seeds, so that equal seeds can be paired."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What the same rule says of a control, which must not agree."""
+
+    name: str
+    ours: float | None
+    """Of the first draw."""
+    interval: tuple[float, float] | None
+    agreed: int
+    draws: int
+
+    @property
+    def passes(self) -> bool:
+        """Chance alone lets one draw in twenty agree: more than half of them is no chance."""
+        return 2 * self.agreed > self.draws
 
 
 @dataclass(frozen=True)
@@ -41,6 +66,26 @@ class Comparison:
     """The rule in one sentence, so that anyone can apply it again."""
     verdict: Verdict
     note: str = ""
+    kind: Kind = "number"
+    controls: tuple[Checked, ...] = ()
+
+
+def with_controls(one: Comparison, controls: Sequence[Checked]) -> Comparison:
+    """The comparison beside its controls: no evidence where one of them agrees too."""
+    passed = [control.name for control in controls if control.passes]
+    if one.verdict != "agrees" or not passed:
+        return replace(one, controls=tuple(controls))
+    note = _joined(one.note, f"the control agrees too: {', '.join(passed)}")
+    return replace(one, controls=tuple(controls), verdict="not evidence", note=note)
+
+
+def at_size(one: Comparison, size: str) -> Comparison:
+    """What a size may say: smoke that it runs, small exact things and orders, paper numbers too."""
+    if size == "smoke":
+        return replace(one, verdict="runs")
+    if size != "paper" and one.kind == "number" and one.verdict in ("agrees", "differs"):
+        return replace(one, verdict="cannot tell", note=_joined(one.note, "numbers are judged at paper size only"))
+    return one
 
 
 def compare_mean(
@@ -51,31 +96,35 @@ def compare_mean(
     tolerance: Real = 0.0,
     unit: str = "",
     spread: tuple[Real, int] | None = None,
+    assumed: bool = False,
 ) -> Comparison:
     """A published mean beside the mean over seeds.
 
-    ``tolerance`` is what the two protocols may differ by; ``spread`` is the published standard deviation and number of
-    seeds, where they are printed: the published mean is then uncertain too.
+    ``tolerance`` is how far apart two answers may be that count as the same. ``spread`` is the published standard
+    deviation and number of seeds, where they are printed: the published mean is then uncertain too; ``assumed`` says
+    that the number is not printed, and shows what other numbers would give.
     """
     found, note = _finite(values)
-    rule = (
-        f"Agrees when the published value lies within the 95 % t-interval of our mean{_widened(tolerance, unit)};"
-        " cannot tell with fewer than three seeds, or when it lies within an interval whose half is longer than half"
-        " the published value and than the tolerance."
-    )
-    if spread is not None:
-        rule = rule.replace("t-interval of our mean", "Welch interval around our mean (both means are uncertain)")
+    how = "t-interval of our mean less the published one" if spread is None else "Welch interval of the difference"
+    rule = _equal_rule(how, tolerance, unit) + " Fewer than three seeds cannot tell."
     if len(found) < 3:
         ours = float(found.mean()) if len(found) else None
         return Comparison(what, published, ours, None, len(found), rule, "cannot tell", _few(len(found), note))
     low, high = mean_interval(found)
-    middle, reach = float(found.mean()), (high - low) / 2
-    if spread is not None:
-        square = float(found.var(ddof=1)) / len(found)
-        reach = welch_reach(square, len(found), spread[0] ** 2 / spread[1], spread[1])
-    verdict: Verdict = "agrees" if abs(middle - published) <= reach + tolerance + _rounding(published) else "differs"
-    if verdict == "agrees" and reach > max(tolerance, abs(published) / 2) + _rounding(published):
-        verdict, note = "cannot tell", _joined(note, f"the interval reaches ±{reach:.3g}, too far to tell anything")
+    middle = float(found.mean())
+
+    def verdict_with(seeds: Real) -> Verdict:
+        reach = (high - low) / 2
+        if spread is not None and math.isfinite(seeds):
+            square = float(found.var(ddof=1)) / len(found)
+            reach = welch_reach(square, len(found), spread[0] ** 2 / seeds, int(seeds))
+        return _equal(middle - published - reach, middle - published + reach, tolerance)
+
+    if spread is not None and assumed:
+        others = {n: verdict_with(n) for n in OTHER_N} | {math.inf: verdict_with(math.inf)}
+        told = ", ".join(f"{verdict} with {'none to add' if n == math.inf else n}" for n, verdict in others.items())
+        note = _joined(note, f"{spread[1]} seeds are assumed behind the published ±{spread[0]:g} ({told})")
+    verdict = verdict_with(math.inf if spread is None else spread[1])
     return Comparison(what, published, middle, (low, high), len(found), rule, verdict, note)
 
 
@@ -99,7 +148,8 @@ def compare_difference(
     if n < 2:
         middle = float(one.mean() - other.mean()) if n else None
         rule = _sign_rule(expected_sign, how, tolerance)
-        return Comparison(what, _word(expected_sign), middle, None, n, rule, "cannot tell", _few(n, note))
+        kind = _kind(expected_sign)
+        return Comparison(what, _word(expected_sign), middle, None, n, rule, "cannot tell", _few(n, note), kind)
     interval = welch_interval(one, other)
     return _signed(what, expected_sign, unpaired_test(one, other), interval, n, how, tolerance, note)
 
@@ -129,7 +179,8 @@ def compare_trend(
     if n < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
         reason = _few(n, note) if n < 3 else _joined(note, "all values are equal")
         rule = _sign_rule(expected_sign, how, tolerance)
-        return Comparison(what, _word(expected_sign, "trend"), None, None, n, rule, "cannot tell", reason)
+        word, kind = _word(expected_sign, "trend"), _kind(expected_sign)
+        return Comparison(what, word, None, None, n, rule, "cannot tell", reason, kind)
     tested = trend_test(first, second, blocks)
     interval = correlation_interval(tested.statistic, n)
     return _signed(what, expected_sign, tested, interval, n, how, tolerance, note, kind="trend")
@@ -144,25 +195,30 @@ def compare_interval(
     how: str,
     *,
     tolerance: Real = 0.0,
-    widest: Real = 0.5,
 ) -> Comparison:
-    """A published number beside ours with an interval of its own; ``how`` says where that interval comes from.
-
-    An interval longer than ``widest`` tells nothing.
-    """
-    rule = (
-        f"Agrees when the published value lies within our 95 % interval ({how}){_widened(tolerance, '')};"
-        f" cannot tell when it does but the interval is longer than {widest:g}."
-    )
+    """A published number beside ours with an interval of its own; ``how`` says where that interval comes from."""
+    rule = _equal_rule(f"interval of ours less the published one, {how}", tolerance, "")
     if interval is None or not math.isfinite(ours):
         shown = float(ours) if math.isfinite(ours) else None
         return Comparison(what, published, shown, None, n, rule, "cannot tell", "no interval from so few values")
     low, high = float(interval[0]), float(interval[1])
-    verdict: Verdict = "agrees" if low - tolerance <= published <= high + tolerance else "differs"
-    note = ""
-    if verdict == "agrees" and high - low > widest:
-        verdict, note = "cannot tell", f"the interval has the length {high - low:.2f}"
-    return Comparison(what, published, float(ours), (low, high), n, rule, verdict, note)
+    verdict = _equal(low - published, high - published, tolerance)
+    return Comparison(what, published, float(ours), (low, high), n, rule, verdict)
+
+
+def compare_between(
+    what: str, ours: Real, interval: tuple[Real, Real] | None, ends: tuple[Real, Real], n: int, how: str
+) -> Comparison:
+    """Whether a number lies between two others, as published: some, but not much."""
+    words = f"between {ends[0]:g} and {ends[1]:g}"
+    rule = f"Agrees when our whole 95 % interval ({how}) lies {words}, differs when all of it lies elsewhere."
+    if interval is None or not all(map(math.isfinite, (ours, *interval))):
+        return Comparison(what, words, None, None, n, rule, "cannot tell", "no interval from so few values", "order")
+    low, high = float(interval[0]), float(interval[1])
+    verdict: Verdict = "agrees" if ends[0] < low and high < ends[1] else "cannot tell"
+    if high <= ends[0] or low >= ends[1]:
+        verdict = "differs"
+    return Comparison(what, words, float(ours), (low, high), n, rule, verdict, kind="order")
 
 
 def compare_sign(
@@ -174,12 +230,12 @@ def compare_sign(
     word = "above 0" if expected_sign > 0 else "below 0"
     rule = f"Agrees when our whole 95 % interval ({how}) lies {word}, differs when it lies on the other side."
     if interval is None or not all(map(math.isfinite, (ours, *interval))):
-        return Comparison(what, word, None, None, n, rule, "cannot tell", "no interval from so few values")
+        return Comparison(what, word, None, None, n, rule, "cannot tell", "no interval from so few values", "order")
     low, high = float(interval[0]), float(interval[1])
     verdict: Verdict = "cannot tell"
     if low > 0 or high < 0:
         verdict = "agrees" if (low > 0) == (expected_sign > 0) else "differs"
-    return Comparison(what, word, float(ours), (low, high), n, rule, verdict)
+    return Comparison(what, word, float(ours), (low, high), n, rule, verdict, kind="order")
 
 
 def compare_exact(what: str, ours: Real, published: Real, tolerance: Real, *, note: str = "") -> Comparison:
@@ -187,22 +243,17 @@ def compare_exact(what: str, ours: Real, published: Real, tolerance: Real, *, no
     rule = f"Agrees when the two differ by at most {tolerance:g}."
     near = math.isfinite(ours) and abs(ours - published) <= tolerance
     shown = float(ours) if math.isfinite(ours) else None
-    return Comparison(what, published, shown, None, 1, rule, "agrees" if near else "differs", note)
+    return Comparison(what, published, shown, None, 1, rule, "agrees" if near else "differs", note, "exact")
 
 
-def compare_share(what: str, successes: int, n: int, published: Real, *, tolerance: Real = 0.0) -> Comparison:
+def compare_share(what: str, successes: int, n: int, published: Real, *, tolerance: Real = 0.1) -> Comparison:
     """A published share between 0 and 1, beside how often we found it."""
-    rule = (
-        f"Agrees when the published share lies within Wilson's 95 % interval of ours{_widened(tolerance, '')};"
-        " cannot tell when it does but that interval is longer than 0.5."
-    )
+    rule = _equal_rule("Wilson interval of our share less the published one", tolerance, "")
     if n < 1:
         return Comparison(what, published, None, None, 0, rule, "cannot tell", _few(0, ""))
     low, high = wilson_interval(successes, n)
-    verdict: Verdict = "agrees" if low - tolerance - 1e-12 <= published <= high + tolerance + 1e-12 else "differs"
-    note = ""
-    if verdict == "agrees" and high - low > 0.5:
-        verdict, note = "cannot tell", f"{n} trials leave an interval of length {high - low:.2f}"
+    verdict = _equal(low - published, high - published, tolerance)
+    note = f"{n} trials leave an interval of length {high - low:.2f}" if verdict == "cannot tell" else ""
     return Comparison(what, published, successes / n, (low, high), n, rule, verdict, note)
 
 
@@ -231,7 +282,27 @@ def _signed(
         p = as_said
     told = f"p = {p:.2g}" + (f", and {n} values cannot give p ≤ {LEVEL:g}" if tested.least > LEVEL else "")
     rule = _sign_rule(sign, how, tolerance)
-    return Comparison(what, _word(sign, kind), tested.statistic, interval, n, rule, verdict, _joined(told, note))
+    note = _joined(told, note)
+    return Comparison(what, _word(sign, kind), tested.statistic, interval, n, rule, verdict, note, _kind(sign))
+
+
+def _equal(low: float, high: float, tolerance: Real) -> Verdict:
+    """Two one-sided tests: agrees when the interval of a difference lies within ±tolerance, differs when it lacks 0."""
+    if -tolerance - ROUNDING <= low and high <= tolerance + ROUNDING:
+        return "agrees"
+    return "differs" if low > ROUNDING or high < -ROUNDING else "cannot tell"
+
+
+def _equal_rule(how: str, tolerance: Real, unit: str) -> str:
+    return (
+        f"Agrees when the 95 % {how} lies within ±{tolerance:g}{' ' + unit if unit else ''}, differs when it reaches"
+        " farther and leaves out 0, otherwise cannot tell."
+    )
+
+
+def _kind(sign: int) -> Kind:
+    """That two are equal is a statement about a number: how large a difference would be."""
+    return "order" if sign else "number"
 
 
 def _sign_rule(sign: int, how: str, tolerance: Real) -> str:
@@ -276,11 +347,3 @@ def _few(n: int, note: str) -> str:
 
 def _joined(*notes: str) -> str:
     return "; ".join(note for note in notes if note)
-
-
-def _widened(tolerance: Real, unit: str) -> str:
-    return f" widened by {tolerance:g}{' ' + unit if unit else ''}" if tolerance else ""
-
-
-def _rounding(published: Real) -> float:
-    return 1e-12 * max(1.0, abs(published))

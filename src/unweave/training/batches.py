@@ -16,6 +16,8 @@ The parts of a batch, of which a method names those it needs:
 - what else a method draws (:meth:`unweave.models.method.Method.draws`).
 """
 
+import contextlib
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -36,6 +38,9 @@ BLOCK = 64
 
 MOST_DRAWS = 1 << 22
 """Noise values drawn at once; fewer steps make a block where there are many models."""
+
+MOST_REHEARSED = 1 << 25
+"""Weights up to which networks are tried out with numbers."""
 
 IMAGES = {
     "images": Purpose.NUISANCE,
@@ -264,6 +269,25 @@ def rehearse(experiment: Experiment, networks: Mapping[str, nn.Module], form: Fo
     for phase in method.phases():
         found = phase.loss(batch, Context(0, n, experiment.warmup, networks, code))[1]
         code = code if found is None else found
+
+
+@torch.no_grad()
+def rehearse_anywhere(experiment: Experiment, networks: Mapping[str, nn.Module], form: Form) -> None:
+    """As :func:`rehearse`, of networks that have no weights yet."""
+    if sum(parameter.numel() for network in networks.values() for parameter in network.parameters()) <= MOST_REHEARSED:
+        with contextlib.suppress(Exception):  # which weights of nothing may be to blame for
+            # shapes alone would make PyTorch import its compiler, which takes seconds
+            rehearse(experiment, {name: _of_nothing(network) for name, network in networks.items()}, form)
+            return
+    with torch.device("meta"):
+        rehearse(experiment, networks, form)
+
+
+def _of_nothing(network: nn.Module) -> nn.Module:
+    made = copy.deepcopy(network).to_empty(device="cpu")
+    for tensor in (*made.parameters(), *made.buffers()):
+        tensor.zero_()
+    return made
 
 
 def batches(experiment: Experiment, data: Data, first: int, last: int) -> Iterator[Batch]:

@@ -18,9 +18,10 @@ from unweave.training.experiment import Experiment, experiment_to, form_of, read
 from unweave.training.fleet.choice import models_that_fit, side_by_side
 from unweave.training.fleet.engine import FleetEngine
 from unweave.training.fleet.members import check_structure
+from unweave.training.kernel_cache import kept_kernels
 from unweave.training.loop import drive, say
 from unweave.training.processes import train_side_by_side
-from unweave.training.results import claim, ended
+from unweave.training.results import claim, ended, for_all
 from unweave.training.running import Interrupted, RunOptions
 
 Pair = tuple[Experiment, RunFolder]
@@ -144,14 +145,18 @@ def _home(pairs: Sequence[Pair]) -> RunFolder:
 def _train(pairs: Sequence[Pair], home: RunFolder, data: Data, how: RunOptions) -> None:
     experiments, folders = [e for e, _ in pairs], [folder for _, folder in pairs]
     home.write_json(LIST, [folder.path.name for folder in folders])
-    for place, (experiment, folder) in enumerate(pairs):
-        claim(folder, experiment)
-        if not ended(folder):
-            folder.write_json(MEMBER, {"fleet": home.path.name, "place": place})
+    for_all(lambda place: _join(*pairs[place], home, place), range(len(pairs)))
     torch.set_num_threads(experiments[0].plan.threads)
-    engine = FleetEngine(experiments, data, say)
-    for failure in drive(engine, folders, home, how):
+    with kept_kernels(experiments[0].plan.device, say):
+        failures = drive(FleetEngine(experiments, data, say), folders, home, how)
+    for failure in failures:
         if failure:
             say(failure)
-    for folder in folders:
-        folder.remove(*folder.names(MEMBER))
+    for_all(lambda folder: folder.remove(*folder.names(MEMBER)), folders)
+
+
+def _join(experiment: Experiment, folder: RunFolder, home: RunFolder, place: int) -> None:
+    """Write into a member's folder what it is for, and which fleet it trains in."""
+    claim(folder, experiment)
+    if not ended(folder):
+        folder.write_json(MEMBER, {"fleet": home.path.name, "place": place})

@@ -25,10 +25,10 @@ def by_strength(answers: Answers, size: str) -> Iterator[Comparison]:
 
 def same_from_everywhere(answers: Answers, size: str) -> Iterator[Comparison]:
     """Tables 8.4 to 8.6: the start does not matter."""
-    usual = {seed: float(found.n) for row in answers if row.start is None for seed, found in answers[row].items()}
+    usual = {seed: n for row in answers if row.start is None for seed, n in _found(answers[row]).items()}
     for row in answers:
         if row.start is not None:
-            ours = {seed: float(found.n) for seed, found in answers[row].items()}
+            ours = _found(answers[row])
             what = f"n from {row.start}, less n from the data's own dimension"
             yield compare_difference(what, ours, usual, 0, tolerance=1.0)
 
@@ -40,7 +40,8 @@ def two_methods(first: str, second: str, signs: Mapping[str, int], *, tolerance:
         for world, sign in signs.items():
             one, other = (_values(answers, method, world) for method in (first, second))
             # which of two methods asks for more depends on the world, and a stand-in is another world
-            if one and other and (sign == 0 or size != "smoke"):
+            asked = {row.method for row in answers if row.world == world}
+            if {first, second} <= asked and (sign == 0 or size != "smoke"):
                 title = f"{METHODS[first].title} less {METHODS[second].title} on {shown(world, size)}"
                 yield compare_difference(title, one, other, sign, tolerance=tolerance)
 
@@ -59,7 +60,12 @@ def both(*claims: Claims) -> Claims:
 
 def _values(answers: Answers, method: str, world: str) -> dict[int, float]:
     rows = [row for row in answers if row.method == method and row.world == world]
-    return {seed: float(found.n) for row in rows for seed, found in answers[row].items()}
+    return {seed: n for row in rows for seed, n in _found(answers[row]).items()}
+
+
+def _found(ended: Mapping[int, Fondue]) -> dict[int, float]:
+    """Answers by seed. One latent is the least that can be asked: a search that ends there has found nothing."""
+    return {seed: float(one.n) for seed, one in ended.items() if one.n > 1}
 
 
 def _worlds(answers: Answers) -> list[str]:

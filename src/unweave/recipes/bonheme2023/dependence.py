@@ -11,11 +11,15 @@ from unweave.plots.curves import line_bands, stacked_types
 from unweave.recipes.bonheme2023.latent_types import counts_by_strength
 from unweave.recipes.bonheme2023.panels import Panel, grid_notes, n_samples, panel_study, shown
 from unweave.recipes.bonheme2023.results import Measured, notes
+from unweave.recipes.controls import changed
+from unweave.recipes.reproduction import Control, Judge
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference
 
+LITTLE = 0.3
+"""A rank correlation below which there is no trend: it explains less than a tenth of the ranks' variance."""
 TC, MI, RANK = "total_correlation", "averaged_mi", "effective_rank"
 SUBSETS = ("all", "without passive", "active")
 
@@ -64,8 +68,11 @@ def judge_of(parts: Sequence[Part], results: Results, size: str) -> Outcome:
 
 
 def only_passive(score: str, rows: Sequence[Measured]) -> Iterator[Comparison]:
-    """Figures 6.7 and 6.8: without passive latents, means are no more dependent than samples."""
-    with_passive = [row for row in rows if row.found["n_passive"] > 0]
+    """Figures 6.7 and 6.8: without passive latents, means are no more dependent than samples.
+
+    A model with fewer than two active latents has collapsed: what one latent shares with itself is 0 by definition.
+    """
+    with_passive = [row for row in rows if row.found["n_passive"] > 0 and row.found["n_active"] > 1]
     short = "TC" if score == TC else "MI"
     gaps = {subset: dict(zip(keys(with_passive), gap_of(with_passive, score, subset))) for subset in SUBSETS}
     what = f"{short} of mean less sampled codes: all latents, less without passive"
@@ -75,6 +82,18 @@ def only_passive(score: str, rows: Sequence[Measured]) -> Iterator[Comparison]:
     share = {key: abs(gaps["active"][key]) / max(abs(gaps["all"][key]), 1e-9) for key in gaps["all"]}
     half = dict.fromkeys(share, 0.5)
     yield compare_difference(f"share of the {short} gap that active latents leave, less one half", share, half, -1)
+
+
+def any_subset(judge: Judge, *, about: str = "") -> Control:
+    """What all latents, those that are not passive and the active ones share, dealt to these three at random."""
+
+    def change(found: Mapping[str, Any], generator: np.random.Generator) -> Mapping[str, Any]:
+        order = generator.permutation(SUBSETS).tolist()
+        moved = {part: {a: found[part][b] for a, b in zip(SUBSETS, order)} for part in ("mean", "sampled")}
+        return {**found, **moved}
+
+    sentence = "scores of all latents, of those not passive and of the active ones exchanged at random in every model."
+    return changed(judge, "shuffled", sentence, change, about=about)
 
 
 def keys(rows: Sequence[Measured]) -> list[tuple[float, int]]:

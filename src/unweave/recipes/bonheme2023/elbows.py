@@ -1,11 +1,10 @@
 """What Figures 8.5 to 8.8 and 8.12 share: does a search stop where loss and accuracy stop improving?"""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from unweave.algorithms.elbow import elbow
 from unweave.models.objectives import Objective
@@ -15,13 +14,21 @@ from unweave.recipes.bonheme2023 import published
 from unweave.recipes.bonheme2023.results import Measured, measured, notes
 from unweave.recipes.bonheme2023.rows import EXTENTS, NO_INFORMATION, Row, base_of, searches_of, shown
 from unweave.recipes.bonheme2023.searches import outcomes, search_study
+from unweave.recipes.bonheme2023.tables import reading
+from unweave.recipes.controls import Alter, Invented, altered
 from unweave.recipes.extent import Extent, check_size
+from unweave.recipes.reproduction import Control, Judge
 from unweave.studies.identity import identity, identity_of_asked
 from unweave.studies.measures.elbow import ElbowPoint
+from unweave.studies.measures.fondue import FondueReading
+from unweave.studies.measures.measure import Measure
 from unweave.studies.results import Results
 from unweave.studies.study import Study
-from unweave.studies.verdicts import Comparison, compare_difference
+from unweave.studies.verdicts import Comparison, compare_mean
 from unweave.training.experiment import Experiment
+
+if TYPE_CHECKING:
+    import numpy as np
 
 SIZES = (3, 6, 8, 10, 12, 18, 24, 32)
 MORE = {"celeba": (42, 52, 62, 100, 150, 200)}
@@ -30,10 +37,9 @@ FEW = (1, 2, 3, 4, 6, 8)
 
 CURVES = {"smoke": Extent(5, steps=1_000), "small": Extent(5, steps=60_000), "paper": Extent(5, steps=300_000)}
 """Seeds and steps of the models of a curve."""
-BRIEF = 0.9
-"""Share of the improvement that counts as nearly all of it."""
-NEAR = 4.0
-"""Latents between a search and an elbow that still count as consistent; the source finds 4 too many on SymSol."""
+NEAR = 0.5
+"""Doublings between a search and an elbow that still count as consistent: 1.4 times as many or as few latents. The
+source finds 19 beside 15 on SymSol."""
 
 
 @dataclass(frozen=True)
@@ -111,22 +117,34 @@ def judge_of(panels: Sequence[Panel], results: Results, size: str) -> Outcome:
 def _claims(
     told: str, curve: Mapping[float, Sequence[float]], points: Sequence[Measured], name: str, answers: Mapping[int, int]
 ) -> Iterator[Comparison]:
-    reached, nearly, bends = {}, {}, {}
+    apart = {}
     for seed, n in answers.items():
         own = {row.experiment.latents: row.found[name] for row in points if row.seed == seed and name in row.found}
-        if len(own) < 3:
-            continue
-        at, heights = np.array(sorted(own), dtype=float), np.array([own[one] for one in sorted(own)])
-        ends = heights[0], heights[-1]
-        reached[seed] = (
-            float((np.interp(n, at, heights) - ends[0]) / (ends[1] - ends[0])) if ends[0] != ends[1] else 1.0
-        )
-        nearly[seed] = BRIEF
-        bends[seed] = float(elbow(sorted(own), heights.tolist()).size)
-    what = f"{told}: share of the improvement at FONDUE's n, less {BRIEF:g}"
-    yield compare_difference(what, reached, nearly, 1)
-    ours = {seed: float(answers[seed]) for seed in bends}
-    yield compare_difference(f"{told}: FONDUE's n less the elbow", ours, bends, 0, tolerance=NEAR)
+        if len(own) > 2 and n > 0:
+            bend = elbow(sorted(own), [own[one] for one in sorted(own)]).size
+            apart[seed] = math.log2(n / bend)
+    what = f"{told}: FONDUE's n beside the elbow, in doublings"
+    yield compare_mean(what, apart, 0.0, tolerance=NEAR)
+
+
+def controls_of(judge: Judge) -> tuple[Control, ...]:
+    """A search that always answers 1, and one that answers the most it may."""
+
+    def answering(most: bool) -> Alter:
+        def alter(results: Results, generator: "np.random.Generator") -> Results:
+            def found(experiment: Experiment, measure: Measure) -> Mapping[str, Any] | None:
+                if isinstance(measure, FondueReading):
+                    return reading(measure, most or experiment.latents <= 1)
+                return results.found(experiment, measure)
+
+            return Invented.of(results, found)
+
+        return alter
+
+    return (
+        altered(judge, "always 1", "a search that always answers 1.", answering(False), draws=1),
+        altered(judge, "always the most", "a search that answers the most it may.", answering(True), draws=1),
+    )
 
 
 def _answers(row: Row, results: Results, size: str) -> dict[int, int]:
@@ -159,7 +177,7 @@ def _words(size: str) -> Iterator[str]:
     curves = CURVES[size]
     yield (
         f"Curves: {curves.n_seeds} seeds, {curves.steps:,} steps (published: 5 and 300,000). The elbow is where a curve"
-        f" lies farthest from its chord; within {NEAR:g} latents of it counts as consistent, since sizes are coarse."
+        f" lies farthest from its chord; within {NEAR:g} doublings of it counts as consistent, since sizes are coarse."
     )
     if size == "smoke":
         yield "Factors of the stand-ins are continuous, so that there is no accuracy of classes to draw."

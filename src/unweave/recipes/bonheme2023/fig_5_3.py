@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.identifiable import (
     chapter_notes,
+    controls_of,
     figures_of,
     has_some,
     near_zero,
@@ -44,4 +45,4 @@ def claims(rows: Sequence[Measured]) -> Iterator[Comparison]:
     yield near_zero(rows, "prior_variance", "passive", "prior variance")
 
 
-REPRODUCTION = Reproduction("b-fig-5.3", TITLE, f"{SOURCE}, Figure 5.3", study, judge)
+REPRODUCTION = Reproduction("b-fig-5.3", TITLE, f"{SOURCE}, Figure 5.3", study, judge, controls_of(judge))

@@ -8,6 +8,7 @@ from unweave.plots.matrices import bars
 from unweave.plots.style import COLOURS
 from unweave.recipes.bonheme2023.correlations import measure_of, names_of, notes_of, per_run, study_of
 from unweave.recipes.bonheme2023.results import SOURCE, measured
+from unweave.recipes.controls import types_dealt
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -35,4 +36,6 @@ def judge(results: Results, size: str) -> Outcome:
     return Outcome((compare_difference(what, passive, active, 1),), figures, notes=notes_of(size))
 
 
-REPRODUCTION = Reproduction("b-fig-6.10", TITLE, f"{SOURCE}, Figure 6.10", study, judge)
+CONTROLS = (types_dealt(judge),)
+
+REPRODUCTION = Reproduction("b-fig-6.10", TITLE, f"{SOURCE}, Figure 6.10", study, judge, CONTROLS)

@@ -12,6 +12,7 @@ from unweave.pages.outcome import Outcome
 from unweave.plots.curves import line_bands
 from unweave.recipes.bonheme2023.correlations import measure_of, notes_of, study_of
 from unweave.recipes.bonheme2023.results import SOURCE, Measured, measured
+from unweave.recipes.controls import types_dealt
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -76,4 +77,6 @@ def _course(row: Measured, latent: int) -> dict[str, dict[float, list[float]]]:
     }
 
 
-REPRODUCTION = Reproduction("b-fig-6.11", TITLE, f"{SOURCE}, Figure 6.11", study, judge)
+CONTROLS = (types_dealt(judge),)
+
+REPRODUCTION = Reproduction("b-fig-6.11", TITLE, f"{SOURCE}, Figure 6.11", study, judge, CONTROLS)

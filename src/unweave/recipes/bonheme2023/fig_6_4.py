@@ -4,6 +4,9 @@ Bonheme (2023), §6.4.1, Figure 6.4.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from unweave.pages.outcome import Outcome
 from unweave.plots.curves import line_bands
@@ -12,6 +15,7 @@ from unweave.recipes.bonheme2023.latent_types import (
 )
 from unweave.recipes.bonheme2023.panels import grid_notes, panel_study
 from unweave.recipes.bonheme2023.results import SOURCE, Measured, notes
+from unweave.recipes.controls import changed
 from unweave.recipes.extent import check_size
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.measures.accuracy_by_type import AccuracyByType
@@ -77,4 +81,17 @@ def _lines(values: Mapping[tuple[str, float], Sequence[float]]) -> dict[str, dic
     return lines
 
 
-REPRODUCTION = Reproduction("b-fig-6.4", TITLE, f"{SOURCE}, Figure 6.4", study, judge)
+def _mixed_up(found: Mapping[str, Any], generator: np.random.Generator) -> Mapping[str, Any]:
+    """The accuracies of a model dealt to its combinations of types and representations at random."""
+    cells = [(part, name) for part in ("mean", "sampled") for name in found[part]]
+    values = iter(generator.permutation([found[part][name] for part, name in cells]).tolist())
+    dealt: dict[str, dict[str, float]] = {"mean": {}, "sampled": {}}
+    for part, name in cells:
+        dealt[part][name] = next(values)
+    return {**found, **dealt}
+
+
+SENTENCE = "the accuracies of a model dealt to its types and representations at random."
+CONTROLS = (changed(judge, "shuffled", SENTENCE, _mixed_up),)
+
+REPRODUCTION = Reproduction("b-fig-6.4", TITLE, f"{SOURCE}, Figure 6.4", study, judge, CONTROLS)

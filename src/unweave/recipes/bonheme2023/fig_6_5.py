@@ -12,6 +12,7 @@ from unweave.plots.curves import stacked_types
 from unweave.recipes.bonheme2023.latent_types import counts_by_strength, types_study
 from unweave.recipes.bonheme2023.panels import Panel, grid_notes, n_samples, shown
 from unweave.recipes.bonheme2023.results import SOURCE, Measured, notes
+from unweave.recipes.controls import dealt
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.results import Results
@@ -48,4 +49,6 @@ def _counts(panel: Panel, rows: Sequence[Measured]) -> Iterator[Comparison]:
     yield compare_trend(what, x, unused, 1, seeds=seeds)
 
 
-REPRODUCTION = Reproduction("b-fig-6.5", TITLE, f"{SOURCE}, Figure 6.5", study, judge)
+CONTROLS = (dealt(judge, "what was measured of a model given to another one, whatever its strength."),)
+
+REPRODUCTION = Reproduction("b-fig-6.5", TITLE, f"{SOURCE}, Figure 6.5", study, judge, CONTROLS)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.dependence import (
+    LITTLE,
     MI,
     RANK,
     TC,
@@ -20,6 +21,7 @@ from unweave.recipes.bonheme2023.dependence import (
 )
 from unweave.recipes.bonheme2023.panels import Panel
 from unweave.recipes.bonheme2023.results import SOURCE, Measured
+from unweave.recipes.controls import swapped
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -32,7 +34,9 @@ def correlation_and_passive(rows: Sequence[Measured]) -> Iterator[Comparison]:
     """Figure 6.6a: passive latents leave the TC of samples as it is, and drive that of means away from it."""
     passive = n_passive(rows)
     sampled, gap = column(rows, "sampled", TC), gap_of(rows, TC)
-    yield compare_trend("TC of sampled codes against the number of passive latents", passive, sampled, 0, tolerance=0.5)
+    yield compare_trend(
+        "TC of sampled codes against the number of passive latents", passive, sampled, 0, tolerance=LITTLE
+    )
     yield compare_trend("TC of mean less sampled codes against the number of passive latents", passive, gap, 1)
 
 
@@ -70,4 +74,6 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_of(PARTS, results, size)
 
 
-REPRODUCTION = Reproduction("b-fig-6.6", TITLE, f"{SOURCE}, Figure 6.6", study, judge)
+CONTROLS = (swapped(judge),)
+
+REPRODUCTION = Reproduction("b-fig-6.6", TITLE, f"{SOURCE}, Figure 6.6", study, judge, CONTROLS)

@@ -6,7 +6,7 @@ Bonheme (2023), Figure 6.8.
 from functools import partial
 
 from unweave.pages.outcome import Outcome
-from unweave.recipes.bonheme2023.dependence import SUBSETS, TC, Part, judge_of, only_passive, study_of
+from unweave.recipes.bonheme2023.dependence import SUBSETS, TC, Part, any_subset, judge_of, only_passive, study_of
 from unweave.recipes.bonheme2023.panels import Panel
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.reproduction import Reproduction
@@ -28,4 +28,6 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_of(PARTS, results, size)
 
 
-REPRODUCTION = Reproduction("b-fig-6.8", TITLE, f"{SOURCE}, Figure 6.8", study, judge)
+CONTROLS = (any_subset(judge),)
+
+REPRODUCTION = Reproduction("b-fig-6.8", TITLE, f"{SOURCE}, Figure 6.8", study, judge, CONTROLS)

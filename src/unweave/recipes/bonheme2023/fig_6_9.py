@@ -11,6 +11,7 @@ from unweave.pages.outcome import Outcome
 from unweave.plots.matrices import heat_map
 from unweave.recipes.bonheme2023.correlations import measure_of, names_of, notes_of, per_run, study_of
 from unweave.recipes.bonheme2023.results import SOURCE, measured
+from unweave.recipes.controls import types_dealt
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -38,4 +39,6 @@ def judge(results: Results, size: str) -> Outcome:
     return Outcome((compare_difference(what, passive, others, 1),), figures, notes=notes_of(size))
 
 
-REPRODUCTION = Reproduction("b-fig-6.9", TITLE, f"{SOURCE}, Figure 6.9", study, judge)
+CONTROLS = (types_dealt(judge),)
+
+REPRODUCTION = Reproduction("b-fig-6.9", TITLE, f"{SOURCE}, Figure 6.9", study, judge, CONTROLS)

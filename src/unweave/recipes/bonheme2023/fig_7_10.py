@@ -5,7 +5,14 @@ Bonheme (2023), Figure 7.10.
 
 from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.results import SOURCE
-from unweave.recipes.bonheme2023.similarity import Figure, judge_of, shared_encoders, study_of, two_objectives
+from unweave.recipes.bonheme2023.similarity import (
+    Figure,
+    controls_of,
+    judge_of,
+    shared_encoders,
+    study_of,
+    two_objectives,
+)
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -25,4 +32,4 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_of(FIGURE, results, size)
 
 
-REPRODUCTION = Reproduction("b-fig-7.10", TITLE, f"{SOURCE}, Figure 7.10", study, judge)
+REPRODUCTION = Reproduction("b-fig-7.10", TITLE, f"{SOURCE}, Figure 7.10", study, judge, controls_of(judge))

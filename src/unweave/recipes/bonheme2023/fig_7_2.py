@@ -5,7 +5,15 @@ Bonheme (2023), Figure 7.2.
 
 from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.results import SOURCE
-from unweave.recipes.bonheme2023.similarity import EARLY, Figure, encoder_first, judge_of, over_epochs, study_of
+from unweave.recipes.bonheme2023.similarity import (
+    EARLY,
+    Figure,
+    controls_of,
+    encoder_first,
+    judge_of,
+    over_epochs,
+    study_of,
+)
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -25,4 +33,4 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_of(FIGURE, results, size)
 
 
-REPRODUCTION = Reproduction("b-fig-7.2", TITLE, f"{SOURCE}, Figure 7.2", study, judge)
+REPRODUCTION = Reproduction("b-fig-7.2", TITLE, f"{SOURCE}, Figure 7.2", study, judge, controls_of(judge))

@@ -5,14 +5,23 @@ Bonheme (2023), Figure 7.5.
 
 from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.results import SOURCE
-from unweave.recipes.bonheme2023.similarity import TC_CARS, Figure, both_measures, judge_of, over_epochs, study_of
+from unweave.recipes.bonheme2023.similarity import (
+    TC_CARS,
+    Figure,
+    by_both,
+    controls_of,
+    encoder_first,
+    judge_of,
+    over_epochs,
+    study_of,
+)
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 
 TITLE = "CKA and Procrustes over epochs"
 
-FIGURE = Figure(over_epochs((TC_CARS,), True), both_measures)
+FIGURE = Figure(over_epochs((TC_CARS,), True), by_both(encoder_first))
 
 
 def study(size: str) -> Study:
@@ -25,4 +34,4 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_of(FIGURE, results, size)
 
 
-REPRODUCTION = Reproduction("b-fig-7.5", TITLE, f"{SOURCE}, Figure 7.5", study, judge)
+REPRODUCTION = Reproduction("b-fig-7.5", TITLE, f"{SOURCE}, Figure 7.5", study, judge, controls_of(judge))

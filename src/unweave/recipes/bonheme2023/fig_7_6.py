@@ -7,14 +7,22 @@ from dataclasses import replace
 
 from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.results import SOURCE
-from unweave.recipes.bonheme2023.similarity import Figure, both_measures, judge_of, study_of, two_objectives
+from unweave.recipes.bonheme2023.similarity import (
+    Figure,
+    by_both,
+    controls_of,
+    judge_of,
+    shared_encoders,
+    study_of,
+    two_objectives,
+)
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 
 TITLE = "CKA and Procrustes of two objectives"
 
-FIGURE = Figure((replace(two_objectives(dense=False)[0], procrustes=True),), both_measures)
+FIGURE = Figure((replace(two_objectives(dense=False)[0], procrustes=True),), by_both(shared_encoders))
 
 
 def study(size: str) -> Study:
@@ -27,4 +35,4 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_of(FIGURE, results, size)
 
 
-REPRODUCTION = Reproduction("b-fig-7.6", TITLE, f"{SOURCE}, Figure 7.6", study, judge)
+REPRODUCTION = Reproduction("b-fig-7.6", TITLE, f"{SOURCE}, Figure 7.6", study, judge, controls_of(judge))

@@ -7,7 +7,7 @@ from unweave.models.objectives import AnnealedVAE
 from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.bonheme2023.settings import Setting
-from unweave.recipes.bonheme2023.similarity import Figure, Pair, encoder_first, judge_of, study_of
+from unweave.recipes.bonheme2023.similarity import Figure, Pair, controls_of, encoder_first, judge_of, study_of
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -28,4 +28,4 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_of(FIGURE, results, size)
 
 
-REPRODUCTION = Reproduction("b-fig-7.8", TITLE, f"{SOURCE}, Figure 7.8", study, judge)
+REPRODUCTION = Reproduction("b-fig-7.8", TITLE, f"{SOURCE}, Figure 7.8", study, judge, controls_of(judge))

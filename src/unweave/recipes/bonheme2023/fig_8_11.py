@@ -16,14 +16,17 @@ from unweave.recipes.bonheme2023.intrinsic_dimensions import (
 )
 from unweave.recipes.bonheme2023.results import SOURCE, Measured, measured, notes
 from unweave.recipes.bonheme2023.rows import base_of
+from unweave.recipes.controls import before_training, untrained
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.measures.intrinsic import IntrinsicDimensions
 from unweave.studies.results import Results
 from unweave.studies.study import Study
-from unweave.studies.verdicts import Comparison, compare_mean
+from unweave.studies.verdicts import Comparison, compare_difference
 from unweave.training.experiment import Experiment
 
 TITLE = "Intrinsic dimension of layers over training"
+Layers = Mapping[str, float | None]
+"""Dimensions by layer."""
 N_SNAPSHOTS = 5
 LATENTS = {"smoke": 6, "small": 10, "paper": 10}
 
@@ -37,12 +40,19 @@ def judge(results: Results, size: str) -> Outcome:
     """Dimensions of layers hardly change after the first epoch."""
     comparisons: list[Comparison] = []
     figures: dict[str, Any] = {}
+    start = measured(untrained(results), layers_measure(size))
     for name, rows in by_world(measured(results, layers_measure(size))):
         figures[name] = line_bands(_layer_lines(rows), "step", "intrinsic dimension", name, even=False)
-        changes = {row.seed: _change(row.found["layers"]) for row in rows}
-        what = f"{name}: mean relative change of a layer's dimension, first snapshot to the end"
-        comparisons.append(compare_mean(what, changes, 0.0, tolerance=0.2))
-    words = "'Not much' is read as within a fifth of the final dimension, on average over layers."
+        first = {row.seed: _end(row.found["layers"]) for row in dict(by_world(start)).get(name, [])}
+        early = {row.seed: _change(first[row.seed], _begin(row.found["layers"])) for row in rows if row.seed in first}
+        late = {row.seed: _change(_begin(row.found["layers"]), _end(row.found["layers"])) for row in rows}
+        what = (
+            f"{name}: mean relative change of a layer's dimension, up to the first snapshot less from there to the end"
+        )
+        comparisons.append(compare_difference(what, early, late, 1))
+    words = (
+        "'Not much' is read as less than before the first snapshot: layers that are not trained do not change at all."
+    )
     return Outcome(tuple(comparisons), figures, notes=notes(size, words))
 
 
@@ -72,11 +82,20 @@ def _layer_lines(rows: Sequence[Measured]) -> dict[str, dict[float, list[float]]
     return lines
 
 
-def _change(layers: Mapping[str, Mapping[str, float | None]]) -> float:
-    steps = sorted(layers, key=int)
-    first, last = layers[steps[0]], layers[steps[-1]]
+def _begin(layers: Mapping[str, Layers]) -> Layers:
+    return layers[min(layers, key=int)]
+
+
+def _end(layers: Mapping[str, Layers]) -> Layers:
+    return layers[max(layers, key=int)]
+
+
+def _change(first: Layers, last: Layers) -> float:
     pairs = [(first[name], last[name]) for name in last if name != "input"]
-    return fmean(abs(one - other) / other for one, other in pairs if one is not None and other)
+    changes = [abs(one - other) / other for one, other in pairs if one is not None and other]
+    return fmean(changes) if changes else float("nan")
 
 
-REPRODUCTION = Reproduction("b-fig-8.11", TITLE, f"{SOURCE}, Figure 8.11", study, judge)
+CONTROLS = (before_training(judge),)
+
+REPRODUCTION = Reproduction("b-fig-8.11", TITLE, f"{SOURCE}, Figure 8.11", study, judge, CONTROLS)

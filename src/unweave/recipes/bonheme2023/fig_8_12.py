@@ -5,7 +5,7 @@ Bonheme (2023), Figure 8.12.
 
 from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023 import published
-from unweave.recipes.bonheme2023.elbows import Panel, judge_of, study_of
+from unweave.recipes.bonheme2023.elbows import Panel, controls_of, judge_of, study_of
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
@@ -26,4 +26,4 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_of(PANELS, results, size)
 
 
-REPRODUCTION = Reproduction("b-fig-8.12", TITLE, f"{SOURCE}, Figure 8.12", study, judge)
+REPRODUCTION = Reproduction("b-fig-8.12", TITLE, f"{SOURCE}, Figure 8.12", study, judge, controls_of(judge))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from unweave.models.objectives import AE
 from unweave.pages.outcome import Outcome
-from unweave.recipes.bonheme2023.elbows import PLAIN, judge_of, study_of
+from unweave.recipes.bonheme2023.elbows import PLAIN, controls_of, judge_of, study_of
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
@@ -28,4 +28,4 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_of(PANELS, results, size)
 
 
-REPRODUCTION = Reproduction("b-fig-8.6", TITLE, f"{SOURCE}, Figure 8.6", study, judge)
+REPRODUCTION = Reproduction("b-fig-8.6", TITLE, f"{SOURCE}, Figure 8.6", study, judge, controls_of(judge))

@@ -6,7 +6,7 @@ Bonheme (2023), Figure 8.7.
 from unweave.models.objectives import DIPVAEII, BetaVAE
 from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023 import published
-from unweave.recipes.bonheme2023.elbows import Panel, judge_of, study_of
+from unweave.recipes.bonheme2023.elbows import Panel, controls_of, judge_of, study_of
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
@@ -31,4 +31,4 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_of(PANELS, results, size)
 
 
-REPRODUCTION = Reproduction("b-fig-8.7", TITLE, f"{SOURCE}, Figure 8.7", study, judge)
+REPRODUCTION = Reproduction("b-fig-8.7", TITLE, f"{SOURCE}, Figure 8.7", study, judge, controls_of(judge))

@@ -3,7 +3,10 @@
 Bonheme (2023), §8.8.1, Figure 8.9.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from unweave.pages.outcome import Outcome
 from unweave.plots.curves import line_bands
@@ -14,11 +17,12 @@ from unweave.recipes.bonheme2023.intrinsic_dimensions import (
     curve_notes,
     over_latents,
 )
-from unweave.recipes.bonheme2023.results import SOURCE, measured, notes
+from unweave.recipes.bonheme2023.results import SOURCE, Measured, measured, notes
+from unweave.recipes.controls import before_training, changed
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
-from unweave.studies.verdicts import Comparison, compare_trend
+from unweave.studies.verdicts import Comparison, compare_difference
 
 TITLE = "Intrinsic dimension of mean and sampled codes"
 
@@ -35,14 +39,30 @@ def judge(results: Results, size: str) -> Outcome:
     for name, rows in by_world(measured(results, codes_measure(size))):
         lines = {f"{kind} codes": over_latents(rows, kind) for kind in ("mean", "sampled")}
         figures[name] = line_bands(lines, "latents", "intrinsic dimension", name, even=False)
-        gap = [row.found["sampled"] - row.found["mean"] for row in rows]
-        unused = [float(row.found["n_passive"] + row.found["n_mixed"]) for row in rows]
-        latents, seeds = [row.experiment.latents for row in rows], [row.seed for row in rows]
-        comparisons += [
-            compare_trend(f"{name}: sampled less mean dimension against latents", latents, gap, 1, seeds=seeds),
-            compare_trend(f"{name}: sampled less mean dimension against unused latents", unused, gap, 1, seeds=seeds),
-        ]
+        comparisons.append(_parting(name, rows))
     return Outcome(tuple(comparisons), figures, notes=notes(size, curve_notes(size)))
 
 
-REPRODUCTION = Reproduction("b-fig-8.9", TITLE, f"{SOURCE}, Figure 8.9", study, judge)
+def _parting(name: str, rows: Sequence[Measured]) -> Comparison:
+    """The dimensions remain alike while all latents are active, and part where some are not.
+
+    That they part with the number of latents is found in untrained networks too, whose latents are all passive.
+    """
+    gaps: dict[bool, list[float]] = {True: [], False: []}
+    for row in rows:
+        spare = row.found["n_passive"] + row.found["n_mixed"] > 0
+        gaps[spare].append(row.found["sampled"] - row.found["mean"])
+    what = f"{name}: sampled less mean dimension, of models with unused latents beside those without"
+    return compare_difference(what, gaps[True], gaps[False], 1)
+
+
+def _any_use(found: Mapping[str, Any], generator: np.random.Generator) -> Mapping[str, Any]:
+    return {**found, "n_passive": int(generator.integers(2)), "n_mixed": 0}
+
+
+CONTROLS = (
+    before_training(judge),
+    changed(judge, "shuffled", "numbers of unused latents drawn at random.", _any_use),
+)
+
+REPRODUCTION = Reproduction("b-fig-8.9", TITLE, f"{SOURCE}, Figure 8.9", study, judge, CONTROLS)

@@ -12,12 +12,13 @@ from unweave.models.objectives import DIPVAEII, BetaVAE
 from unweave.pages.outcome import Outcome
 from unweave.plots.curves import line_bands
 from unweave.plots.matrices import heat_map
-from unweave.recipes.bonheme2023.layers import layer_map
+from unweave.recipes.bonheme2023.layers import Learned, layer_map
 from unweave.recipes.bonheme2023.results import SOURCE, Measured, chosen, finished, measured, notes
-from unweave.recipes.bonheme2023.settings import EXTENTS, Setting, settings_study
-from unweave.recipes.bonheme2023.similarity import EARLY, HIGH, size_notes
+from unweave.recipes.bonheme2023.settings import EXTENTS, N_SEEDS, Setting, settings_study
+from unweave.recipes.bonheme2023.similarity import EARLY, size_notes
+from unweave.recipes.controls import before_training, untrained
 from unweave.recipes.extent import check_size
-from unweave.recipes.reproduction import Reproduction
+from unweave.recipes.reproduction import Control, Reproduction
 from unweave.studies.measures.classifier import ClassifierSimilarity
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -25,6 +26,8 @@ from unweave.studies.verdicts import Comparison, compare_difference, compare_tre
 
 TITLE = "Classifiers, all snapshots, and convergence"
 CLASSIFIED = tuple(Setting(world, BetaVAE(1.0)) for world in ("cars3d", "dsprites", "smallnorb"))
+SAME_TIME = 0.1
+"""Shares of training that are no farther apart count as the same time."""
 WEAK, STRONG = (Setting("dsprites", DIPVAEII(strength)) for strength in (1.0, 20.0))
 
 
@@ -44,8 +47,16 @@ def classifier_measure(size: str) -> ClassifierSimilarity:
 
 def judge(results: Results, size: str) -> Outcome:
     """C.1, then C.2 to C.4, then C.5."""
-    classified = [row for row in measured(results, classifier_measure(size)) if row.found]
-    comparisons = [*_classifiers(classified)]
+    return judge_with(results, size)
+
+
+def judge_with(results: Results, size: str, random: np.random.Generator | None = None) -> Outcome:
+    """The same; with a generator, the times of convergence are drawn and not read."""
+    start = untrained(results)
+    classified, first = (
+        [row for row in measured(one, classifier_measure(size)) if row.found] for one in (results, start)
+    )
+    comparisons = [*_classifiers(classified, first)]
     figures: dict[str, Any] = {}
     for world in dict.fromkeys(row.experiment.world.name for row in classified):
         figures[f"C.1: β-VAE and classifier, {world}"] = _map(
@@ -53,11 +64,11 @@ def judge(results: Results, size: str) -> Outcome:
         )
     for setting in dict.fromkeys(one.at(size) for one in EARLY):
         similar = _over_training(setting, results, size)
-        comparisons += [*_learned(setting, similar)]
+        comparisons += [*_learned(setting, similar, _ways(setting, results, start, size))]
         figures[f"{setting.name} over training"] = line_bands(
             _lines(similar), "share of training", "CKA with the end", even=False
         )
-    comparisons += [*_converged(results, size)]
+    comparisons += [*_converged(results, size, random)]
     extent = EXTENTS[size]
     words = "Classifiers learn every factor of their world; the source does not say which labels its own learned."
     return Outcome(
@@ -67,36 +78,49 @@ def judge(results: Results, size: str) -> Outcome:
 
 Similar = dict[str, dict[float, dict[int, float]]]
 """Of encoder and decoder: similarity to the end of training by share of training and seed."""
+Ways = dict[str, dict[int, float]]
+"""Of encoder and decoder: share of the way to the end of training, by seed."""
 
 
-def _classifiers(rows: Sequence[Measured]) -> Iterator[Comparison]:
-    """C.1: a classifier's layers are those of an encoder, but not its codes."""
-    for world in dict.fromkeys(row.experiment.world.name for row in rows):
-        mine = chosen(rows, world=world)
-        layers = {row.seed: _same(row, "encoder") for row in mine}
-        codes = {row.seed: _codes(row) for row in mine}
-        high = dict.fromkeys(layers, HIGH)
-        yield compare_difference(f"C.1, {world}: encoder and classifier, less {HIGH:g}", layers, high, 1)
-        yield compare_difference(f"C.1, {world}: encoder less codes, with the classifier", layers, codes, 1)
+def _classifiers(after: Sequence[Measured], before: Sequence[Measured]) -> Iterator[Comparison]:
+    """C.1: what an encoder learns is what a classifier learns, more so than by its first weights."""
+    for world in dict.fromkeys(row.experiment.world.name for row in after):
+        learned, first = (
+            {row.seed: _same(row, "encoder") for row in chosen(one, world=world)} for one in (after, before)
+        )
+        what = f"C.1, {world}: similarity of encoder and classifier, after less before training the encoder"
+        yield compare_difference(what, learned, first, 1)
 
 
-def _learned(setting: Setting, similar: Similar) -> Iterator[Comparison]:
+def _learned(setting: Setting, similar: Similar, ways: Ways) -> Iterator[Comparison]:
     """C.2 to C.4: first the encoder, then the decoder."""
     points = [(share, value, seed) for share, one in similar["decoder"].items() for seed, value in one.items()]
     x, y, seeds = zip(*points)
     yield compare_trend(f"{setting.name}: the decoder's similarity to its end over training", x, y, 1, seeds=seeds)
-    first = min(similar["encoder"])
-    encoder, decoder = similar["encoder"][first], similar["decoder"][first]
-    yield compare_difference(f"{setting.name}: encoder less decoder, first snapshot", encoder, decoder, 1)
+    what = f"{setting.name}: share of the way to the end at the first snapshot, encoder less decoder"
+    yield compare_difference(what, ways["encoder"], ways["decoder"], 1)
 
 
-def _converged(results: Results, size: str) -> Iterator[Comparison]:
-    """C.5: less regularised models reach lower losses."""
-    losses = []
+def _converged(results: Results, size: str, random: np.random.Generator | None) -> Iterator[Comparison]:
+    """C.5: models converge at the same time, however strongly they are regularised."""
+    since = []
     for setting in (WEAK, STRONG):
         runs = finished(results, setting.experiments(size))
-        losses.append({run.experiment.seed: float(run.history.column("loss")[-10:].mean()) for run in runs})
-    yield compare_difference("C.5: final loss, weakly less strongly regularised DIP-VAE-II", losses[0], losses[1], -1)
+        since.append(
+            {run.experiment.seed: convergence(run.history.column("loss").numpy()) for run in runs}
+            if random is None
+            else {seed: float(random.random()) for seed in range(N_SEEDS)}
+        )
+    what = "C.5: share of training after which the loss has converged, weakly less strongly regularised DIP-VAE-II"
+    yield compare_difference(what, since[0], since[1], 0, tolerance=SAME_TIME)
+
+
+def convergence(loss: Sequence[float] | np.ndarray) -> float:
+    """The share of training after which the loss stays within a twentieth of all that it falls above its end."""
+    course = np.asarray(loss, dtype=np.float64)
+    end = float(course[-max(1, len(course) // 10) :].mean())
+    above = np.flatnonzero(course > end + 0.05 * max(float(course[0]) - end, 0.0))
+    return float((above[-1] + 1) / len(course)) if len(above) else 0.0
 
 
 def _over_training(setting: Setting, results: Results, size: str) -> Similar:
@@ -107,6 +131,13 @@ def _over_training(setting: Setting, results: Results, size: str) -> Similar:
         similar["encoder"][share] = found.diagonal(found.encoder)
         similar["decoder"][share] = found.diagonal(found.decoder)
     return similar
+
+
+def _ways(setting: Setting, results: Results, start: Results, size: str) -> Ways:
+    """How much of the way to their end encoder and decoder have gone at the first snapshot."""
+    end, early = setting.group(results, size), setting.group(results, size, setting.shares(size)[0])
+    found = Learned(*(layer_map(left, end) for left in (early, setting.group(start, size), end)))
+    return {"encoder": found.share(found.after.encoder), "decoder": found.share(found.after.decoder)}
 
 
 def _lines(similar: Similar) -> dict[str, dict[float, list[float]]]:
@@ -129,11 +160,14 @@ def _same(row: Measured, part: str) -> float:
     return float(np.mean([row.found["cka"][i][j] for i, j in pairs]))
 
 
-def _codes(row: Measured) -> float:
-    """Mean similarity of mean, variance and sampled codes with the classifier's layers."""
-    places = [row.found["rows"].index(name) for name in ("mean", "variance", "sampled")]
-    columns = [place for place, name in enumerate(row.found["columns"]) if name.startswith("classifier")]
-    return float(np.mean([row.found["cka"][i][j] for i in places for j in columns]))
+CONTROLS = (
+    before_training(judge, about="^(?!C.5)"),
+    Control(
+        "random times",
+        "times of convergence drawn at random.",
+        lambda results, size, draw: judge_with(results, size, np.random.default_rng(draw)),
+        about="^C.5",
+    ),
+)
 
-
-REPRODUCTION = Reproduction("b-fig-C", TITLE, f"{SOURCE}, Appendix C", study, judge)
+REPRODUCTION = Reproduction("b-fig-C", TITLE, f"{SOURCE}, Appendix C", study, judge, CONTROLS)

@@ -12,6 +12,7 @@ from unweave.recipes.bonheme2023.panels import Panel, grid_notes, n_samples, pan
 from unweave.recipes.bonheme2023.results import Measured, finished, notes
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.measures.encoded import encoded
+from unweave.studies.measures.measure import Measure
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison
@@ -31,9 +32,9 @@ def types_study(name: str, panels: Sequence[Panel], size: str) -> Study:
     return panel_study(name, panels, (ByType(n_samples(size)),), size)
 
 
-def judge_distributions(claims: Claims, results: Results, size: str) -> Outcome:
+def judge_distributions(claims: Claims, results: Results, size: str, measure: Measure | None = None) -> Outcome:
     """Figures 6.2 (mean codes) and 6.3 (sampled codes) of a β-VAE with β = 8, or the nearest there is."""
-    rows = BETA_VAE[0].rows(results, ByType(n_samples(size)), size)
+    rows = BETA_VAE[0].rows(results, measure or ByType(n_samples(size)), size)
     beta = min({row.strength for row in rows}, key=partial(_shows_less, rows), default=SHOWN_BETA)
     mine = [row for row in rows if row.strength == beta]
     words = (f"β is {beta:g}; the published figures have 8.",) if beta != SHOWN_BETA else ()

@@ -1,5 +1,6 @@
 """Similarity of all layers of two groups of models, pair by pair of seeds (Bonheme, 2023, eq. 7.9)."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -86,6 +87,35 @@ class LayerMap:
 
     def _by_seed(self, pick: Callable[[np.ndarray], float], measure: str) -> dict[int, float]:
         return {seed: pick(self.scores[measure][place]) for place, seed in enumerate(self.left.seeds)}
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Two settings after training, and what was there before it: what training adds is the difference.
+
+    Untrained encoders are alike, untrained decoders are not: a similarity says nothing of training by itself.
+    """
+
+    after: LayerMap
+    before: LayerMap
+    """Of two untrained networks; of an untrained one with the end of training, where snapshots are compared."""
+    end: LayerMap | None = None
+    """Of two ends of training, where snapshots are compared."""
+
+    def gain(self, places: Sequence[int], measure: str = CKA) -> dict[int, float]:
+        """By how much training has made layers more alike, by seed."""
+        after, before = self.after.diagonal(places, measure), self.before.diagonal(places, measure)
+        return {seed: after[seed] - before[seed] for seed in after if seed in before}
+
+    def share(self, places: Sequence[int], measure: str = CKA) -> dict[int, float]:
+        """How much of the way from their first weights to their end layers have gone, by seed.
+
+        Not a number where the way is shorter than 0.02.
+        """
+        assert self.end is not None
+        after, before, end = (one.diagonal(places, measure) for one in (self.after, self.before, self.end))
+        ways = {seed: end[seed] - before[seed] for seed in after if seed in before and seed in end}
+        return {s: (after[s] - before[s]) / way if abs(way) >= 0.02 else math.nan for s, way in ways.items()}
 
 
 def group_of(name: str, runs: Sequence[Run], n: int, at: float | None = None) -> Group:

@@ -1,6 +1,6 @@
 """Reading results of the reproductions of Bonheme (2023): by what was measured, whatever machine trained the runs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,14 +52,8 @@ class Measured:
 
 def measured(results: Results, measure: Measure) -> list[Measured]:
     """What a measure says of every run that has it, in the order of the study."""
-    return list(_measured(results, measure))
-
-
-def _measured(results: Results, measure: Measure) -> Iterator[Measured]:
-    for experiment in results.experiments:
-        folder = results.store.folder(experiment.id)
-        if folder.has(measure.file):
-            yield Measured(experiment, folder.read_json(measure.file))
+    asked = ((experiment, results.found(experiment, measure)) for experiment in results.experiments)
+    return [Measured(experiment, found) for experiment, found in asked if found is not None]
 
 
 def chosen(rows: Sequence[Measured], *, world: str = "", objective: str = "") -> list[Measured]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unweave.algorithms.fondue import METHODS, Fondue, Reading, fondue
-from unweave.studies.adaptive import Ask, Waiting, adaptive_study, known_from, replay
+from unweave.studies.adaptive import Ask, Waiting, adaptive_study, replay
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -41,6 +41,6 @@ def search_study(name: str, searches: Sequence[Search], title: str = "") -> Stud
 
 def outcomes(searches: Sequence[Search], results: Results) -> list[Fondue | None]:
     """How each search ended; None for one whose next model failed or is not there."""
-    known = known_from(results)
+    known = results.found
     ended = (replay(search, known) for search in searches)
     return [None if isinstance(found, Waiting) else found for found in ended]

@@ -7,7 +7,7 @@ from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023 import published
 from unweave.recipes.bonheme2023.claims import same_from_everywhere
 from unweave.recipes.bonheme2023.results import SOURCE
-from unweave.recipes.bonheme2023.tables import Table, judge_of, study_of, usual
+from unweave.recipes.bonheme2023.tables import Table, controls_of, judge_of, study_of, usual
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -27,4 +27,4 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_of(TABLE, results, size)
 
 
-REPRODUCTION = Reproduction("b-table-8.6", TITLE, f"{SOURCE}, Table 8.6", study, judge)
+REPRODUCTION = Reproduction("b-table-8.6", TITLE, f"{SOURCE}, Table 8.6", study, judge, controls_of(judge))

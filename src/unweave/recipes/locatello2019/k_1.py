@@ -6,6 +6,7 @@ import numpy as np
 
 from unweave.pages.outcome import Outcome
 from unweave.plots.bands import Band, bands
+from unweave.recipes.controls import shuffled
 from unweave.recipes.locatello2019.settings import SOURCE, about, grid_study, settled_table
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
@@ -106,4 +107,12 @@ def _rows(table: "pl.DataFrame") -> list[dict[str, object]]:
     return found
 
 
-REPRODUCTION = Reproduction("k-1", TITLE, f"{SOURCE}, Figure 1", study, judge)
+CONTROLS = (
+    shuffled(
+        judge,
+        "all total correlations, of mean and of sampled codes, dealt to the models at random.",
+        list(COLUMNS.values()),
+    ),
+)
+
+REPRODUCTION = Reproduction("k-1", TITLE, f"{SOURCE}, Figure 1", study, judge, CONTROLS)

@@ -7,6 +7,7 @@ import numpy as np
 
 from unweave.pages.outcome import Outcome
 from unweave.plots.matrices import heat_map
+from unweave.recipes.controls import apart
 from unweave.recipes.locatello2019.settings import METRICS, SOURCE, about, grid_study, settled_table
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
@@ -91,4 +92,6 @@ def _difference(
     return compare_sign(what, statistic(np.arange(n)), interval, n, sign, "bootstrap over runs")
 
 
-REPRODUCTION = Reproduction("k-2", TITLE, f"{SOURCE}, Figure 2", study, judge)
+CONTROLS = (apart(judge, "each metric's scores dealt to the models at random, by themselves.", list(METRICS.values())),)
+
+REPRODUCTION = Reproduction("k-2", TITLE, f"{SOURCE}, Figure 2", study, judge, CONTROLS)

@@ -1,6 +1,7 @@
 """k-theorem-1: entangled factors with the distribution of the true ones (Locatello et al., 2019, Theorem 1)."""
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from unweave.models.impossibility import MARGINALS, Marginal, entangle, househol
 from unweave.pages.outcome import Outcome
 from unweave.plots.scatter import scatter
 from unweave.recipes.locatello2019.settings import SOURCE
-from unweave.recipes.reproduction import Reproduction
+from unweave.recipes.reproduction import Control, Reproduction
 from unweave.shapes import Float, Tensor
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -26,6 +27,9 @@ N_SAMPLES = {"smoke": 20_000, "small": 200_000, "paper": 1_000_000}
 N_POINTS = 2_000
 """Points at which slopes are taken."""
 
+Turn = Callable[..., Tensor]
+"""f, from factors, marginals and a matrix to entangled factors."""
+
 
 def study(size: str) -> Study:
     """No model is trained: the theorem is a construction."""
@@ -34,9 +38,14 @@ def study(size: str) -> Study:
 
 def judge(results: Results, size: str) -> Outcome:
     """Build f for several numbers of factors and three marginals, and check every property that the theorem claims."""
+    return judge_with(householder, size)
+
+
+def judge_with(matrix: Callable[[int], Tensor], size: str, turn: Turn = entangle, unrelated: bool = False) -> Outcome:
+    """The same with another matrix or f than the theorem's, or with factors that the codes know nothing of."""
     comparisons: list[Comparison] = []
     for n_factors in N_FACTORS:
-        comparisons += _properties(n_factors, N_SAMPLES[size])
+        comparisons += _properties(n_factors, N_SAMPLES[size], matrix(n_factors), turn, unrelated)
     notes = (
         f"{N_SAMPLES[size]:,} draws of factors with uniform, normal and logistic marginals in turn; α = ¼ for the"
         " Householder matrix. Distribution and independence are checked to the error that so many draws have, slopes"
@@ -47,17 +56,17 @@ def judge(results: Results, size: str) -> Outcome:
     return Outcome(tuple(comparisons), {"The same square, entangled": _figure()}, {}, notes)
 
 
-def _properties(n_factors: int, n_samples: int) -> list[Comparison]:
+def _properties(n_factors: int, n_samples: int, rotation: Tensor, turn: Turn, unrelated: bool) -> list[Comparison]:
     names = [list(MARGINALS)[place % len(MARGINALS)] for place in range(n_factors)]
     marginals = tuple(MARGINALS[name] for name in names)
-    rotation = householder(n_factors)
     generator = torch.Generator().manual_seed(n_factors)
     # uniform numbers strictly inside (0, 1): quantiles of 0 and 1 are infinite
     shares = torch.rand(n_samples, n_factors, generator=generator, dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
     factors = torch.stack([m.quantile(column) for m, column in zip(marginals, shares.unbind(1))], dim=1)
-    turned = entangle(factors, marginals, rotation)
-    back = entangle(turned, marginals, rotation.T)
-    slopes = _slopes(factors[:N_POINTS], marginals)
+    turned = turn(factors, marginals, rotation)
+    back = turn(turned, marginals, rotation.T)
+    slopes = _slopes(factors[:N_POINTS], marginals, rotation, turn)
+    told = factors[torch.randperm(n_samples, generator=generator)] if unrelated else factors
     bound, few = 4 / math.sqrt(n_samples), f"{n_factors} factors"
     gap = (rotation @ rotation.T - torch.eye(n_factors, dtype=torch.float64)).abs().max()
     found = {
@@ -66,7 +75,7 @@ def _properties(n_factors: int, n_samples: int) -> list[Comparison]:
         "the marginals stay, largest distance of distributions": (_distance(turned, marginals), 0.0, bound),
         "f(z) stays independent, largest rank correlation": (_dependence(turned), 0.0, bound),
         "every ∂fᵢ/∂zⱼ differs from 0, share of entries": (float((slopes != 0).double().mean()), 1.0, 0.0),
-        "MIG of the codes z": (_mig(factors, factors), 1.0, 0.02),
+        "MIG of the codes z": (_mig(factors, told), 1.0, 0.02),
     }
     exact = [compare_exact(f"{few}: {claim}", *numbers) for claim, numbers in found.items()]
     return [*exact, _entangled(few, _mig(turned, factors))]
@@ -75,7 +84,7 @@ def _properties(n_factors: int, n_samples: int) -> list[Comparison]:
 def _entangled(few: str, score: float) -> Comparison:
     rule = "Agrees when the score is below 0.5, half of what the factors themselves get."
     verdict: Verdict = "agrees" if score < 0.5 else "differs"
-    return Comparison(f"{few}: MIG of the codes f(z)", "below 1", score, None, 1, rule, verdict)
+    return Comparison(f"{few}: MIG of the codes f(z)", "below 1", score, None, 1, rule, verdict, kind="exact")
 
 
 def _tail(back: Float[Tensor, "sample factor"], factors: Float[Tensor, "sample factor"]) -> Tensor:
@@ -99,10 +108,10 @@ def _dependence(turned: Float[Tensor, "sample factor"]) -> float:
 
 
 def _slopes(
-    factors: Float[Tensor, "sample factor"], marginals: tuple[Marginal, ...]
+    factors: Float[Tensor, "sample factor"], marginals: tuple[Marginal, ...], rotation: Tensor, turn: Turn
 ) -> Float[Tensor, "sample factor factor"]:
     points = factors.clone().requires_grad_()
-    turned = entangle(points, marginals)
+    turned = turn(points, marginals, rotation)
     # samples do not know each other, so the slopes of a sum over them are the slopes of each
     rows = [torch.autograd.grad(column.sum(), points, retain_graph=True)[0] for column in turned.unbind(1)]
     return torch.stack(rows, dim=1)
@@ -130,4 +139,43 @@ def _figure() -> "matplotlib.figure.Figure":
     return scatter(series, "f(z) for an even grid of z, by quarter of z", "f₁(z)", "f₂(z)", names=names)
 
 
-REPRODUCTION = Reproduction("k-theorem-1", TITLE, f"{SOURCE}, Theorem 1", study, judge)
+def _nothing(n_factors: int) -> Tensor:
+    return torch.eye(n_factors, dtype=torch.float64)
+
+
+def _sheared(n_factors: int) -> Tensor:
+    return householder(n_factors) + 0.5 * torch.ones(n_factors, n_factors, dtype=torch.float64).triu(1)
+
+
+def _turned(
+    factors: Float[Tensor, "sample factor"], marginals: tuple[Marginal, ...], matrix: Tensor
+) -> Float[Tensor, "sample factor"]:
+    """As f, with any matrix."""
+    shares = torch.stack([m.cumulative(column) for m, column in zip(marginals, factors.unbind(1))], dim=1)
+    normal = torch.special.ndtri(shares.clamp(1e-12, 1 - 1e-12)) @ matrix.T
+    turned = torch.special.ndtr(normal).clamp(1e-12, 1 - 1e-12)
+    return torch.stack([m.quantile(column) for m, column in zip(marginals, turned.unbind(1))], dim=1)
+
+
+CONTROLS = (
+    Control(
+        "identity",
+        "f(z) = z, which entangles nothing.",
+        lambda results, size, draw: judge_with(_nothing, size),
+        about=r"∂f|codes f\(z\)",
+    ),
+    Control(
+        "sheared",
+        "a matrix that is not orthogonal in the place of the theorem's.",
+        lambda results, size, draw: judge_with(_sheared, size, _turned),
+        about="orthogonal|invertible|marginals|independent",
+    ),
+    Control(
+        "other factors",
+        "codes beside the factors of other examples.",
+        lambda results, size, draw: judge_with(householder, size, unrelated=True),
+        about="of the codes z",
+    ),
+)
+
+REPRODUCTION = Reproduction("k-theorem-1", TITLE, f"{SOURCE}, Theorem 1", study, judge, CONTROLS)

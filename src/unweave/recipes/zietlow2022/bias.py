@@ -172,6 +172,10 @@ class Asked:
     """Whether the main hyperparameter is scaled."""
     places: tuple[str, ...] = ()
     """Only these worlds, where a size has them."""
+    strengths: tuple[float, ...] = (1.0,)
+    """Altered images are made with these multiples of a world's ε."""
+    again: bool = False
+    """Whether the models to choose from are also trained on what came of them."""
 
 
 TABLE = Asked(controls=(SAME, REVERSED))
@@ -194,10 +198,14 @@ def follow(size: str, asked: Asked, results: Results) -> list[Experiment]:
         made = manipulations(place, amount, asked, results)
         found += made.values()
         for kind, folder in _folders(results, made).items():
-            world = Perturbed(str(folder), place.world, place.epsilon)
             methods = asked.methods if kind == MODIFIED and MODIFIED in asked.conditions else ()
-            methods = ("β-VAE",) if kind in asked.controls else methods
-            found += _models(place, amount, world, _used(amount, methods), asked.searched)
+            methods = _used(amount, ("β-VAE",) if kind in asked.controls else methods)
+            for strength in asked.strengths:
+                world = Perturbed(str(folder), place.world, strength * place.epsilon)
+                found += _models(place, amount, world, methods, asked.searched)
+            if asked.again and kind == MODIFIED:
+                world = Perturbed(str(folder), place.world, place.epsilon)
+                found += [replace(_candidate(place, amount, one), world=world) for one in range(amount.n_candidates)]
     return found
 
 
@@ -247,12 +255,33 @@ def grouped(results: Results) -> "dict[tuple[str, str, str], pl.DataFrame]":
     import polars as pl
 
     ids: dict[tuple[str, str, str], list[str]] = {}
-    seeds = {one.id: one.seed for one in results.experiments if isinstance(one.objective, Perturbation)}
     for one in results.experiments:
-        known = _placed(one, seeds)
+        known = placed(one, results)
         if known is not None and one.seed < FIRST_CANDIDATE:
             ids.setdefault(known, []).append(one.id)
     return {key: results.table.filter(pl.col("id").is_in(some)) for key, some in ids.items()}
+
+
+def placed(one: Experiment, results: Results) -> tuple[str, str, str] | None:
+    """World, method and condition of a run; None for a manipulation."""
+    world, condition = one.world, ORIGINAL
+    if isinstance(one.objective, Perturbation):
+        return None
+    if isinstance(world, Noise):
+        world, condition = world.base, NOISE
+    elif isinstance(world, Perturbed):
+        assert world.base is not None
+        seeds = {made.id: made.seed for made in results.experiments if isinstance(made.objective, Perturbation)}
+        condition = list(KINDS)[seeds.get(Path(world.run).name, 0)]
+        world = world.base
+    title = next((place.title for place in PLACES.values() if place.world.name == world.name), world.name)
+    return title, method_of(one.objective), condition
+
+
+def strength_of(one: Experiment) -> float:
+    """The ε of a run's images; 0 for original ones."""
+    epsilon = one.world.epsilon if isinstance(one.world, Noise | Perturbed) else 0.0
+    return epsilon or 0.0
 
 
 def method_of(objective: Method) -> str:
@@ -295,21 +324,6 @@ def about(size: str) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _placed(one: Experiment, seeds: Mapping[str, int]) -> tuple[str, str, str] | None:
-    """World, method and condition of a run; None for a manipulation."""
-    world, condition = one.world, ORIGINAL
-    if isinstance(one.objective, Perturbation):
-        return None
-    if isinstance(world, Noise):
-        world, condition = world.base, NOISE
-    elif isinstance(world, Perturbed):
-        assert world.base is not None
-        condition = list(KINDS)[seeds.get(Path(world.run).name, 0)]
-        world = world.base
-    title = next((place.title for place in PLACES.values() if place.world.name == world.name), world.name)
-    return title, method_of(one.objective), condition
-
-
 def _known(place: Place, amount: Amount, asked: Asked) -> Iterator[Experiment]:
     """What does not depend on anything found: models to choose from, and those on original and noisy images."""
     yield from (_candidate(place, amount, number) for number in range(amount.n_candidates))
@@ -317,7 +331,8 @@ def _known(place: Place, amount: Amount, asked: Asked) -> Iterator[Experiment]:
     if ORIGINAL in asked.conditions:
         yield from _models(place, amount, place.world, methods)
     if NOISE in asked.conditions:
-        yield from _models(place, amount, Noise(place.world, place.epsilon), methods)
+        for strength in asked.strengths:
+            yield from _models(place, amount, Noise(place.world, strength * place.epsilon), methods)
 
 
 def _used(amount: Amount, methods: Sequence[str]) -> tuple[str, ...]:

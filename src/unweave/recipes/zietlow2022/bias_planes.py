@@ -8,7 +8,9 @@ import torch
 from unweave.evaluation.traversal import plane
 from unweave.pages.outcome import Outcome
 from unweave.plots.images import plane as plane_figure
+from unweave.recipes.controls import altered, with_columns
 from unweave.recipes.perturb import Candidate
+from unweave.recipes.reproduction import Control, Judge
 from unweave.recipes.zietlow2022.bias import AMOUNTS, Asked, Place, about, chosen_from, places_of
 from unweave.recipes.zietlow2022.bias_table import undecided
 from unweave.studies.results import Results
@@ -106,6 +108,19 @@ def polar_claim(results: Results, place: Place, size: str) -> Comparison:
     best, worst = ([plane_of(results, place, model)["score"] for model in side] for side in ends(results, place, size))
     what = f"{place.title}: polar − cartesian of the most entangled beside the most disentangled models"
     return compare_difference(what, worst, best, 1)
+
+
+def random_signs(judge: Judge) -> Control:
+    """The planes with signs drawn at random: as far from neither, polar or cartesian by chance."""
+
+    def drawn(results: Results, generator: np.random.Generator) -> Results:
+        planes = [
+            [row | {"score": row["score"] * generator.choice([-1, 1])} for row in rows]
+            for rows in results.table["alignment.planes"].to_list()
+        ]
+        return with_columns(results, {"alignment.planes": planes})
+
+    return altered(judge, "random signs", "every plane polar or cartesian by the toss of a coin.", drawn)
 
 
 def _mean(scores: list[float]) -> tuple[float, tuple[float, float] | None]:

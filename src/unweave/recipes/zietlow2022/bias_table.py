@@ -9,6 +9,8 @@ import numpy as np
 
 from unweave.pages.outcome import Outcome
 from unweave.plots.violins import violins
+from unweave.recipes.controls import apart
+from unweave.recipes.reproduction import Control, Judge
 from unweave.recipes.zietlow2022.bias import (
     COLUMNS,
     CONDITIONS,
@@ -16,6 +18,7 @@ from unweave.recipes.zietlow2022.bias import (
     NOISE,
     ORIGINAL,
     OTHERS,
+    PLACES,
     REVERSED,
     SAME,
     TABLE,
@@ -75,6 +78,20 @@ def judge_table(
     return Outcome(tuple(claims), figures, tables, (*about(size), margin))
 
 
+def any_condition(judge: Judge) -> Control:
+    """Scores dealt to original, modified and noisy images, and to all methods, at random."""
+    per_factor = [f"alignment.per_factor.{name}" for place in PLACES.values() for name in factors_of(place)]
+    sentence = "scores dealt to all methods and to original, modified and noisy images at random."
+    return apart(judge, sentence, [*COLUMNS.values(), *per_factor])
+
+
+def factors_of(place: Place) -> tuple[str, ...]:
+    """The names of a world's factors."""
+    space = place.world.card().space
+    assert space is not None
+    return tuple(space.names)
+
+
 def undecided(one: Comparison, why: str) -> Comparison:
     """A comparison that is shown and not judged."""
     return replace(one, verdict="cannot tell", note="; ".join(filter(None, (one.note, why))))
@@ -124,7 +141,7 @@ def _cells(groups: Groups, place: Place, metric: str, published: Any, size: str)
             part = groups.get((place.title, method, condition))
             what = f"{place.title}, {method}, {condition}: {metric}"
             values = {} if part is None else by_seed(part, COLUMNS[metric])
-            found.append(compare_mean(what, values, mean, tolerance=0.005, spread=(deviation, N_SEEDS)))
+            found.append(compare_mean(what, values, mean, tolerance=MARGINS[metric], spread=(deviation, N_SEEDS)))
     return found
 
 

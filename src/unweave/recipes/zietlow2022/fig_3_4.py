@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from unweave.models.objectives import BetaVAE
 from unweave.pages.outcome import Outcome
 from unweave.plots.scatter import scatter
+from unweave.recipes.controls import apart
 from unweave.recipes.extent import Extent, at_size
 from unweave.recipes.reproduction import Reproduction
 from unweave.recipes.zietlow2022.settings import (
@@ -106,4 +107,6 @@ def _notes(size: str) -> tuple[str, ...]:
     )
 
 
-REPRODUCTION = Reproduction("z-fig-3.4", TITLE, f"{SOURCE}, Figure 3.4", study, judge)
+CONTROLS = (apart(judge, "the scores of the restarts dealt to one another at random.", ["decoder.ds"]),)
+
+REPRODUCTION = Reproduction("z-fig-3.4", TITLE, f"{SOURCE}, Figure 3.4", study, judge, CONTROLS)

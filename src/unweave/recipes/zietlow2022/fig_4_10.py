@@ -3,7 +3,7 @@
 from unweave.pages.outcome import Outcome
 from unweave.recipes.reproduction import Reproduction
 from unweave.recipes.zietlow2022.bias import bias_study
-from unweave.recipes.zietlow2022.bias_planes import ASKED, planes_outcome
+from unweave.recipes.zietlow2022.bias_planes import ASKED, planes_outcome, random_signs
 from unweave.recipes.zietlow2022.settings import SOURCE
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -21,4 +21,4 @@ def judge(results: Results, size: str) -> Outcome:
     return planes_outcome(results, size, "disentangled")
 
 
-REPRODUCTION = Reproduction("z-fig-4.10", TITLE, f"{SOURCE}, Figure 4.10", study, judge)
+REPRODUCTION = Reproduction("z-fig-4.10", TITLE, f"{SOURCE}, Figure 4.10", study, judge, (random_signs(judge),))

@@ -7,7 +7,7 @@ from unweave.models.objectives import Perturbation
 from unweave.pages.manipulation import losses_of
 from unweave.pages.outcome import Outcome
 from unweave.recipes.perturb import altered_images
-from unweave.recipes.reproduction import Reproduction
+from unweave.recipes.reproduction import Control, Reproduction
 from unweave.recipes.zietlow2022.bias import KINDS, Asked, about, bias_study
 from unweave.recipes.zietlow2022.bias_table import undecided
 from unweave.recipes.zietlow2022.settings import SOURCE
@@ -30,6 +30,11 @@ def study(size: str) -> Study:
 
 def judge(results: Results, size: str) -> Outcome:
     """Pictures of every manipulation, how far its pixels go, and what its sides' losses became."""
+    return judge_with(results, size)
+
+
+def judge_with(results: Results, size: str, times: float = 1.0) -> Outcome:
+    """The same, with changes that are so many times as large."""
     figures: dict[str, matplotlib.figure.Figure] = {}
     rows: list[dict[str, Any]] = []
     claims: list[Comparison] = []
@@ -40,7 +45,7 @@ def judge(results: Results, size: str) -> Outcome:
         shown, losses = altered_images(Perturbed(str(folder.path))), losses_of(results.run(one.id))
         kind, title = list(KINDS)[one.seed], one.world.card().title
         figures[f"{title}, {kind}: originals, changes, altered images"] = shown.plot()
-        farthest = float((shown.altered - shown.originals).abs().max())
+        farthest = times * float((shown.altered - shown.originals).abs().max())
         beyond = max(0.0, farthest - shown.epsilon)
         claims.append(compare_exact(f"{title}: how far any pixel goes beyond ε = {shown.epsilon:g}", beyond, 0, 1e-6))
         first, last = losses.first, losses.last
@@ -55,4 +60,8 @@ def _told(first: dict[str, float], last: dict[str, float]) -> dict[str, float]:
     return {f"{name} {word}": part[name] for name in first for word, part in (("at first", first), ("at last", last))}
 
 
-REPRODUCTION = Reproduction("z-fig-4.3", TITLE, f"{SOURCE}, Figure 4.3", study, judge)
+CONTROLS = (
+    Control("twice", "changes that are twice as large.", lambda results, size, draw: judge_with(results, size, 2.0)),
+)
+
+REPRODUCTION = Reproduction("z-fig-4.3", TITLE, f"{SOURCE}, Figure 4.3", study, judge, CONTROLS)

@@ -1,5 +1,7 @@
 """z-fig-4.8: histograms of MIG on modified images (Zietlow, 2022, §4.3.5)."""
 
+from dataclasses import replace
+
 from unweave.pages.outcome import Outcome
 from unweave.plots.histogram import histogram
 from unweave.recipes.reproduction import Reproduction
@@ -15,11 +17,11 @@ from unweave.recipes.zietlow2022.bias import (
     methods_of,
     places_of,
 )
-from unweave.recipes.zietlow2022.bias_table import undecided
+from unweave.recipes.zietlow2022.bias_table import any_condition, undecided
 from unweave.recipes.zietlow2022.settings import SOURCE, by_seed
 from unweave.studies.results import Results
 from unweave.studies.study import Study
-from unweave.studies.verdicts import Comparison, compare_exact
+from unweave.studies.verdicts import Comparison, compare_difference, compare_exact
 
 TITLE = "Some models disentangle modified images all the same"
 
@@ -44,14 +46,19 @@ def judge(results: Results, size: str) -> Outcome:
             )
             if modified and original:
                 series[method] = modified
-                reached += max(modified) >= sum(original) / len(original)
+                lower = compare_difference(method, original, modified, 1).verdict == "agrees"
+                reached += lower and max(modified) >= sum(original) / len(original)
         if series:
             figures[f"MIG on modified {place.title}"] = histogram(series, "", "MIG", limits=(0.0, 1.0))
-            what = f"{place.title}: some model on modified images reaches its method's mean on original ones (1 is yes)"
-            claims.append(compare_exact(what, float(reached > 0), 1.0, 0.0, note=f"{reached} of {len(series)} methods"))
+            what = (
+                f"{place.title}: the mean is lower on modified images, and yet some model reaches its method's mean on"
+                " original ones (1 is yes)"
+            )
+            compared = compare_exact(what, float(reached > 0), 1.0, 0.0, note=f"{reached} of {len(series)} methods")
+            claims.append(replace(compared, kind="order"))
     if size == "smoke":
         claims = [undecided(one, "this size shows that the chain runs, and gives no verdict") for one in claims]
     return Outcome(tuple(claims), figures, {}, about(size))
 
 
-REPRODUCTION = Reproduction("z-fig-4.8", TITLE, f"{SOURCE}, Figure 4.8", study, judge)
+REPRODUCTION = Reproduction("z-fig-4.8", TITLE, f"{SOURCE}, Figure 4.8", study, judge, (any_condition(judge),))

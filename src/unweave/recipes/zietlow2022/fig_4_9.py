@@ -6,7 +6,7 @@ from unweave.pages.outcome import Outcome
 from unweave.plots.violins import violins
 from unweave.recipes.reproduction import Reproduction
 from unweave.recipes.zietlow2022.bias import MODIFIED, ORIGINAL, Asked, Place, about, bias_study, grouped, places_of
-from unweave.recipes.zietlow2022.bias_table import Groups, undecided, with_effect
+from unweave.recipes.zietlow2022.bias_table import Groups, any_condition, factors_of, undecided, with_effect
 from unweave.recipes.zietlow2022.settings import SOURCE, by_seed
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -30,7 +30,7 @@ def judge(results: Results, size: str) -> Outcome:
     groups, figures = grouped(results), {}
     claims: list[Comparison] = []
     for place in places_of(size, ASKED):
-        for name in _factors(place):
+        for name in factors_of(place):
             first, second = (_values(groups, place, name, condition) for condition in (ORIGINAL, MODIFIED))
             what = f"{place.title}: MIG of {name} on original beside modified images"
             claims.append(with_effect(compare_difference(what, first, second, 1), first, second))
@@ -38,12 +38,6 @@ def judge(results: Results, size: str) -> Outcome:
     if size == "smoke":
         claims = [undecided(one, "this size shows that the chain runs, and gives no verdict") for one in claims]
     return Outcome(tuple(claims), figures, {}, about(size))
-
-
-def _factors(place: Place) -> tuple[str, ...]:
-    space = place.world.card().space
-    assert space is not None
-    return tuple(space.names)
 
 
 def _values(groups: Groups, place: Place, name: str, condition: str) -> dict[int, float]:
@@ -54,11 +48,11 @@ def _values(groups: Groups, place: Place, name: str, condition: str) -> dict[int
 def _figure(groups: Groups, place: Place) -> "matplotlib.figure.Figure":
     shown: list[tuple[str, list[Any], int]] = [
         (f"{name} {condition}", list(_values(groups, place, name, condition).values()), number)
-        for name in _factors(place)
+        for name in factors_of(place)
         for number, condition in enumerate((ORIGINAL, MODIFIED))
     ]
     names, samples, families = zip(*shown)
     return violins(list(samples), list(names), "", "MIG", families=list(families))
 
 
-REPRODUCTION = Reproduction("z-fig-4.9", TITLE, f"{SOURCE}, Figure 4.9", study, judge)
+REPRODUCTION = Reproduction("z-fig-4.9", TITLE, f"{SOURCE}, Figure 4.9", study, judge, (any_condition(judge),))

@@ -8,6 +8,7 @@ import numpy as np
 from unweave.models.objectives import BetaVAE
 from unweave.pages.outcome import Outcome
 from unweave.plots.bands import Band, bands
+from unweave.recipes.controls import apart
 from unweave.recipes.extent import Extent, at_size
 from unweave.recipes.reproduction import Reproduction
 from unweave.recipes.zietlow2022.settings import (
@@ -176,4 +177,7 @@ def _notes(size: str) -> tuple[str, ...]:
     )
 
 
-REPRODUCTION = Reproduction("z-table-3.2", TITLE, f"{SOURCE}, Table 3.2", study, judge)
+SENTENCE = "the steps at which the regime begins dealt to all worlds and numbers of latents at random."
+CONTROLS = (apart(judge, SENTENCE, ["regime.since"]),)
+
+REPRODUCTION = Reproduction("z-table-3.2", TITLE, f"{SOURCE}, Table 3.2", study, judge, CONTROLS)

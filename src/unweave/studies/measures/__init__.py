@@ -4,6 +4,7 @@ from unweave.studies.measures.accuracy_by_type import AccuracyByType
 from unweave.studies.measures.alignment import Alignment
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.measures.classifier import ClassifierSimilarity
+from unweave.studies.measures.code_shapes import CodeShapes
 from unweave.studies.measures.codes import Codes
 from unweave.studies.measures.decoder import DecoderGeometry
 from unweave.studies.measures.downstream import DownstreamAccuracy
@@ -38,6 +39,7 @@ MEASURES: dict[str, type[Measure]] = {
     "priors": Priors,
     "regime": RegimeCourse,
     "scores": Scores,
+    "shapes": CodeShapes,
     "untrained": UntrainedDecoder,
 }
 """One line a measure; its file stands in this folder."""

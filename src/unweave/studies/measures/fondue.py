@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from unweave.algorithms.fondue import CRITERIA, IB_BATCH, Batch, Evidence
+from unweave.algorithms.fondue import CRITERIA, Batch, Evidence
 from unweave.config import unknown
 from unweave.evaluation.encode import BATCH_SIZE, Encoded
 from unweave.evaluation.types import types_of
@@ -34,18 +34,18 @@ def read_latents(run: Run, criterion: str, n_samples: int) -> dict[str, Any]:
         raise unknown("criterion", criterion, CRITERIA)
     code = encoded(run, n_samples)
     plain = code.standardised()
-    evidence = Evidence(plain.mean, plain.variance, plain.sampled, lambda: _batches(run, code))
+    evidence = Evidence(plain.mean, plain.variance, plain.sampled, lambda size: _batches(run, code, size))
     reading = CRITERIA[criterion].read(evidence)
     types = types_of(code)
     return {"first": reading.first, "second": reading.second} | {kind: types.count(kind) for kind in TYPES}
 
 
-def _batches(run: Run, code: Encoded) -> Iterator[Batch]:
+def _batches(run: Run, code: Encoded, size: int) -> Iterator[Batch]:
     # by the batches of the encoder, so that a nuisance is the one that was encoded
     for step, rows in enumerate(code.rows.split(BATCH_SIZE)):
         images = run.data.examples(rows, step=step).cpu()
         sampled = code.sampled[step * BATCH_SIZE : step * BATCH_SIZE + len(rows)]
-        for shown, codes in zip(images.split(IB_BATCH), sampled.split(IB_BATCH)):
+        for shown, codes in zip(images.split(size), sampled.split(size)):
             # an entropy depends on the number of examples: none but whole batches, where there is one
-            if len(codes) == min(IB_BATCH, len(code.rows)):
+            if len(codes) == min(size, len(code.rows)):
                 yield codes, shown, run.decode(codes)
