@@ -72,6 +72,18 @@ def test_what_is_made_is_a_world(made: Made, tmp_path: Path) -> None:
     assert (folder / "factors.csv").read_text().splitlines()[:2] == ["file,x,y,size", "images/0000000.png,0,0,0"]
 
 
+def test_an_export_that_was_killed_goes_on_and_others_files_stay(made: Made, tmp_path: Path) -> None:
+    world = Perturbed(str(made.folder))
+    images = write_altered(world, tmp_path, 3) / "images"
+    (tmp_path / "factors.csv").unlink()
+    (images / "0000002.png").rename(images / ".0000002.png.77-88.part")
+    write_altered(world, tmp_path, 3)
+    assert (images / "0000002.png").exists()
+    (images / "cat.png").touch()
+    with pytest.raises(ValueError, match=r"holds .cat\.png., which no export wrote"):
+        write_altered(world, tmp_path, 3)
+
+
 def test_a_store_that_was_moved_goes_on(made: Made, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere"
     made.folder.parent.rename(moved)
@@ -93,12 +105,15 @@ def test_runs_on_an_altered_world_open_after_a_move(made: Made, tmp_path: Path) 
     assert run.experiment.id == known
     assert run.experiment.world.run == str(moved / made.folder.name)
     (moved / made.folder.name).rename(moved / "renamed")
-    with pytest.raises(FileNotFoundError, match=r"is not in .*, nor in a folder of that name beside the run: put it"):
+    with pytest.raises(FileNotFoundError, match=r"is not in .*, nor in a folder of that name beside the run or"):
         Run(moved / name).images(4)
+    (moved / "renamed").rename(tmp_path / made.folder.name)
+    assert torch.equal(Run(moved / name).images(4), seen)
+    (tmp_path / made.folder.name).rename(moved / "renamed")
     again = train(replace(on_it, world=Perturbed(str(moved / "renamed"))), moved / name)
     assert Path(again) == moved / name
     shutil.copytree(moved / name, moved / made.folder.name)
-    with pytest.raises(FileNotFoundError, match="put it there, or say where it is with --world"):
+    with pytest.raises(FileNotFoundError, match="put it there, or, to train, say where it is"):
         Run(moved / name).images(4)
 
 

@@ -20,14 +20,15 @@ SPREADS, SOURCES = range(2)
 """Steps of the counter: each part has its own numbers."""
 
 NAMES = ("x", "y", "size")
-LEAST, MOST = 0.1, 1.2
+LEAST, MOST = 0.05, 1.2
 
 
 @dataclass(frozen=True)
 class MicroSegments(World):
     """The disc of the micro-world in ``segments``; x, y and size are independent and normal, with spreads of their own.
 
-    s ~ N(0, λ²), λ ~ U(0.1, 1.2) for each source in each segment; the disc is tanh(s) of its reach from the middle.
+    s ~ N(0, λ²), log λ ~ U(log 0.05, log 1.2) for each source in each segment; the disc is tanh(s) of its reach away
+    from the middle.
     """
 
     name: ClassVar[str] = "micro_segments"
@@ -52,7 +53,7 @@ class MicroSegments(World):
         check_fields(self)
         n_images = self.segments * self.points
         drawn = rng.uniform(self.seed, rng.Purpose.WORLD, SPREADS, self.segments, len(NAMES))
-        spreads = LEAST + (MOST - LEAST) * drawn
+        spreads = LEAST * (MOST / LEAST) ** drawn
         segments = torch.arange(n_images) // self.points
         sources = rng.normal(self.seed, rng.Purpose.WORLD, SOURCES, n_images, len(NAMES)) * spreads[segments]
         return Data(

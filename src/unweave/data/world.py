@@ -223,6 +223,15 @@ class World(ABC):
         """This world with every automatic choice made, so that equal configs mean equal data."""
         return self
 
+    def told(self, data: Data) -> str:
+        """What was found in data of one's own, in a line."""
+        return ""
+
     def near(self, folder: Path) -> "World":
         """This world as a run in a folder means it: what it is made with is looked for beside that run too."""
         return self
+
+
+def called(world: World) -> str:
+    """What titles call a world: one's own data by the name that they have."""
+    return getattr(world, "called", "") or world.name
