@@ -36,6 +36,10 @@ from unweave.evaluation.similarity import compare_runs
 from unweave.evaluation.traversal import eigenfaces, plane, strips
 from unweave.evaluation.truth import as_truth
 from unweave.metrics import METRICS
+from unweave.models import LIKELIHOODS, NETWORKS, OBJECTIVES, OPTIMISERS, Method
+from unweave.models.autoencoder import Architecture, Autoencoder
+from unweave.models.networks import Maxout
+from unweave.models.objectives import IVAE, PCL, WSGAN, AnnealedVAE, FactorVAE, SemiVAE
 from unweave.studies import verdicts
 from unweave.studies.statistics import intervals
 from unweave.studies.statistics import permutation as tests_of
@@ -44,6 +48,7 @@ from unweave.studies.statistics.pairwise import holm, pairwise
 from unweave.studies.statistics.rank_correlations import rank_correlations
 from unweave.studies.statistics.transfer import transfer
 from unweave.studies.statistics.variance_explained import variance_explained
+from unweave.training.alone import Alone
 from unweave.training.run import Run
 
 KNOWN = Path(__file__).parents[1] / "reference" / "numbers.json"
@@ -256,6 +261,43 @@ def of_data() -> Iterator[tuple[str, Case]]:
     yield "correlated", lambda: Micro(correlated=("x=y:0.2",)).load().examples(torch.tensor([1]))
 
 
+def of_methods() -> Iterator[tuple[str, Case]]:
+    methods: dict[str, Method] = {name: method() for name, method in OBJECTIVES.items() if name != "perturbation"}
+    methods |= {"factor_vae": FactorVAE(width=9, depth=2), "ws_gan": WSGAN(hidden=5)}
+    methods |= {"ws_gan, change": WSGAN("change", 1, hidden=5), "ws_gan, rank": WSGAN("rank", 2, hidden=5)}
+    methods |= {"annealed_vae": AnnealedVAE(rise=2), "semi_vae": SemiVAE(labelled=40), "pcl": PCL(protocol="original")}
+    for regulariser in ("l2", "cov", "embed"):
+        methods[f"semi_vae, {regulariser}"] = SemiVAE(regulariser, labelled=40, annealing="linear", threshold=3)
+    methods |= {"ivae, sampled": IVAE("learned", "values", "monte_carlo", (4,))}
+    for name, method in methods.items():
+        yield name, partial(_terms, method, warmup=3 if name == "vae" else 0)
+    for likelihood in LIKELIHOODS:
+        yield likelihood, partial(_terms, likelihood=LIKELIHOODS[likelihood]())
+    for optimiser in OPTIMISERS:
+        yield optimiser, partial(_terms, optimiser=OPTIMISERS[optimiser](), order="epochs", holdout=0.2, init="pytorch")
+    for network in NETWORKS:
+        for shape in ((1, 64, 64), (3, 32, 32)):
+            yield f"{network} for {shape}", partial(_sizes, network, shape)
+
+
+def _terms(method: Method | None = None, **given: Any) -> Any:
+    """What a method minimises after a few steps, and what its networks weigh then."""
+    small = uw.Conv((3, 4, 4), (4, 4, 4), 6) if isinstance(method, WSGAN) else uw.MLP((12,), (12,))
+    small = Maxout((7,)) if isinstance(method, PCL) else small
+    given = {"steps": 9, "batch_size": 6, "latents": 3, "plan": uw.Plan("cpu", 1), "network": small} | given
+    engine = Alone(uw.Experiment(Micro(), method or uw.BetaVAE(), **given), Micro().load())
+    for step in range(4):
+        engine.advance(step, record=True)
+    sums = [sum(float(p.detach().double().abs().sum()) for p in part.parameters()) for part in engine.networks.values()]
+    return [engine.terms(), sums]
+
+
+def _sizes(network: str, shape: tuple[int, ...]) -> Any:
+    with torch.device("meta"):
+        made = Autoencoder(Architecture(shape, 7, NETWORKS[network]()))
+    return {name: [*held.shape] for name, held in made.state_dict().items()}
+
+
 def _said(function: Callable[..., Any], *given: Any, **options: Any) -> Any:
     try:
         return function(*given, **options)
@@ -263,7 +305,14 @@ def _said(function: Callable[..., Any], *given: Any, **options: Any) -> Any:
         return str(error)
 
 
-GROUPS = {"metrics": of_metrics, "evaluation": of_evaluation, "runs": of_runs, "studies": of_studies, "data": of_data}
+GROUPS = {
+    "metrics": of_metrics,
+    "evaluation": of_evaluation,
+    "runs": of_runs,
+    "studies": of_studies,
+    "data": of_data,
+    "methods": of_methods,
+}
 
 
 def numbers_of(value: Any) -> Any:

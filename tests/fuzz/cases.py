@@ -369,6 +369,7 @@ def _asked(rng: random.Random, run: str, search: str) -> tuple[str, str, Any]:
         f"/examples?rows={odd}",
     ]
     gets += [f"/examples/pixels?rows={odd}&n={odd}", f"/codes.npz?n={odd}", f"/codes.parquet?n={odd}", "/codes.npz?n=5"]
+    gets += ["/manipulation", f"/manipulation?values={odd}&epsilon={odd}", "/manipulation/pixels?values=1&values=2"]
     others = ["/api/store", "/api/runs", f"/api/runs?since={odd}", f"/api/sparklines?ids={run}", "/api/studies/small"]
     others += [f"/api/studies/{odd}", f"/api/searches/{odd}", f"/api/compare?left={run}&right={run}", "/", f"/{odd}"]
     others += [

@@ -78,7 +78,10 @@ def test_phases_move_what_they_say_and_three_to_one(method: Perturbation) -> Non
         before = after
     decoders = {"foster0_decoder", "diminish0_decoder"}
     assert moved == [decoders, decoders, decoders | {"manipulation"}] * 2
-    assert set(engine.terms()[0]) == {"loss", "foster", "diminish", "gap"}
+    engine.advance(6, record=True)  # the manipulation, whose gap is another one, stays
+    (terms,) = engine.terms()
+    assert set(terms) == {"loss", "foster", "diminish", "gap"}
+    assert terms["gap"] == pytest.approx(terms["foster"] - terms["diminish"], abs=1e-3)
 
 
 def test_the_manipulation_widens_the_gap(method: Perturbation) -> None:

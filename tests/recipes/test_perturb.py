@@ -72,6 +72,18 @@ def test_what_is_made_is_a_world(made: Made, tmp_path: Path) -> None:
     assert (folder / "factors.csv").read_text().splitlines()[:2] == ["file,x,y,size", "images/0000000.png,0,0,0"]
 
 
+def test_an_export_that_was_killed_goes_on_and_others_files_stay(made: Made, tmp_path: Path) -> None:
+    world = Perturbed(str(made.folder))
+    images = write_altered(world, tmp_path, 3) / "images"
+    (tmp_path / "factors.csv").unlink()
+    (images / "0000002.png").rename(images / ".0000002.png.77-88.part")
+    write_altered(world, tmp_path, 3)
+    assert (images / "0000002.png").exists()
+    (images / "cat.png").touch()
+    with pytest.raises(ValueError, match=r"holds .cat\.png., which no export wrote"):
+        write_altered(world, tmp_path, 3)
+
+
 def test_a_store_that_was_moved_goes_on(made: Made, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere"
     made.folder.parent.rename(moved)

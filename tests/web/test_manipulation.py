@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from unweave.cli import main
 from unweave.data.altered import Perturbed
 from unweave.recipes.perturb import Attack, Made, base_of, perturb
+from unweave.runs.folder import RunFolder
 from unweave.training.run import Run
 from unweave.web.app import create_app
 
@@ -78,6 +79,7 @@ def test_codes_are_the_models_own(client: TestClient, manipulated: Made) -> None
         ("values=16&values=0&values=0", "x must lie in 0…15"),
         ("values=1", "give a value for each of x, y, size, not 1 values"),
         ("values=-1&values=0&values=0", "x must lie in 0…15"),
+        (f"values={10**30}&values=0&values=0", "less than or equal to 2147483648"),
         ("epsilon=0.6", "less than or equal to 0.5"),
         ("epsilon=nan", "epsilon"),
     ],
@@ -107,3 +109,14 @@ def test_models_that_are_gone_or_others(manipulated: Made, tmp_path: Path) -> No
     assert "there is no run 'low'" in found["models"][0]["missing"]
     assert "is not the one that the manipulation was made from" in found["models"][1]["missing"]
     assert found["models"][0]["before"] == []
+
+
+def test_a_damaged_model_and_one_of_a_strangers_are_named(manipulated: Made, tmp_path: Path) -> None:
+    store = Path(shutil.copytree(manipulated.folder.parent, tmp_path / "runs"))
+    weights, other = store / "low" / "model.safetensors", RunFolder(store / "high")
+    weights.write_bytes(weights.read_bytes()[:-1] + b"?")
+    other.write_json("config.json", other.read_json("config.json") | {"objective": {"name": "evil:Shrink"}})
+    with TestClient(create_app(store), base_url=HERE) as client:
+        found = client.get(f"/api/runs/{manipulated.folder.name}/manipulation").json()
+    assert "model.safetensors is damaged" in found["models"][0]["missing"]
+    assert "--trust evil" in found["models"][1]["missing"]

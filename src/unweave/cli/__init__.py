@@ -4,7 +4,9 @@ import errno
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 COMMANDS = {
     "demo": "see what it is about: train a small model and open its report (two minutes)",
@@ -46,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; errors are one sentence, unless ``UNWEAVE_DEBUG`` is set."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _run(words)
+        with warnings.catch_warnings():
+            warnings.showwarning = _tell_warning
+            return _run(words)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
@@ -58,6 +62,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"unweave: {_sentence(error)}", file=sys.stderr)
         return STATUS.get(type(error).__name__, 2)
+
+
+def _tell_warning(message: Warning | str, category: type[Warning], *place: Any, **_: Any) -> None:
+    """A warning is one sentence too; those about code are for people who write some."""
+    if issubclass(category, UserWarning):
+        print(f"unweave: {message}", file=sys.stderr)
 
 
 def _run(words: list[str]) -> int:

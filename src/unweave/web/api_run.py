@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 import torch
 from fastapi import APIRouter, Body, Query
 from fastapi.responses import Response
+from pydantic import Field
 
 from unweave.web.comparing import compare_answer
 from unweave.web.decoding import Decoding, Pixels, pixels
@@ -44,7 +45,7 @@ BINARY: dict[int | str, dict[str, Any]] = PROBLEMS | {
 Rows = Annotated[list[int], Query(max_length=64)]
 Count = Annotated[int, Query(ge=1, le=64)]
 Seed = Annotated[int, Query(ge=0, le=2**31)]
-Values = Annotated[list[int], Query(max_length=64)]
+Values = Annotated[list[Annotated[int, Field(ge=-(2**31), le=2**31)]], Query(max_length=64)]
 Strength = Annotated[float | None, Query(ge=0, le=0.5)]
 Some = Annotated[int, Query(ge=1, le=MOST)]
 

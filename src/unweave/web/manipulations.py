@@ -102,7 +102,7 @@ class Manipulations:
             if RunFolder(self.store.run(name)).sums().get(WEIGHTS) != given.checksum:
                 raise NotHere(f"the run {name} of this store is not the one that the manipulation was made from")
             code = self.open_runs.open(name).run.encode(images[[0, 2]])
-        except (NotHere, NotReady, OSError) as problem:
+        except (NotHere, NotReady, OSError, ValueError) as problem:  # damaged, untrusted, of other layers
             return SeenCode(id=name, side=side, before=[], after=[], deviation=[], missing=str(problem))
         before, after = code.mean.tolist()
         return SeenCode(id=name, side=side, before=before, after=after, deviation=code.variance[0].sqrt().tolist())
