@@ -138,6 +138,6 @@ def _row(place: Place, name: str, groups: Mapping[str, Mapping[int, float]], dro
     }
 
 
-REPRODUCTION = Reproduction(
-    "u-transfer", TITLE, "unweave, beyond Zietlow (2022), chapter 4", study, judge, (any_condition(judge),)
-)
+SOURCE = "unweave, beyond Zietlow (2022), chapter 4"
+
+REPRODUCTION = Reproduction("u-transfer", TITLE, SOURCE, study, judge, (any_condition(judge),))
