@@ -36,6 +36,8 @@ ROOT = Path(__file__).parents[1]
 PARTS = ("models", "metrics", "training", "studies", "data", "evaluation")
 SLOW = r"fuzz|kills|browser|test_ray|slurm|gpu|faults|end_to_end|recipes/|pages/|figures|memory|web/"
 """Test files that take long, and look at whole commands rather than at one expression."""
+EVERYWHERE = ("tests/contracts/test_defaults.py", "tests/contracts/test_same_numbers.py")
+"""Contracts over all modules, which they do not import by name."""
 LIMIT, PATIENCE, NEAREST, MOST_FILES = 60, 400.0, 3, 7
 """Seconds of the processor; seconds on a busy machine; test files that are asked first, and in all."""
 LIBRARIES = (
@@ -188,8 +190,9 @@ def tests_for(file: str) -> list[str]:
         return not named, -len(list(shared)), near[test], len(test)
 
     known = [test for test in sorted(near, key=rank) if not re.search(SLOW, test)]
+    known = [test for test in known if test not in EVERYWHERE]
     first, others = known[:NEAREST], sorted(known[NEAREST:], key=lambda test: (near[test], len(test)))
-    return first + others[: MOST_FILES - len(first)]
+    return [*first, *EVERYWHERE, *others[: MOST_FILES - len(first)]]
 
 
 def _distance(found: frozenset[str], module: str) -> int | None:

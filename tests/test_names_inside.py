@@ -20,6 +20,7 @@ from unweave.studies.store import Store
 from unweave.studies.sweep import sweep
 from unweave.training.checkpoint import history_so_far, to_bytes
 from unweave.training.experiment import experiment_from
+from unweave.web.catalogue import Catalogue
 from unweave.web.searches import search_answer
 from unweave.web.store import NotHere, ReadOnlyStore, read_inside
 
@@ -121,7 +122,8 @@ def test_a_search_reads_its_own_report_only(method: str, tmp_path: Path) -> None
     store = Store(tmp_path / "store").prepare()
     write_record(store.home, Record("own", options={"search": {"method": method}}))
     (store.home / "reports" / "own").mkdir(parents=True)
-    assert search_answer(ReadOnlyStore(store.root), "own").findings == []
+    shelf = ReadOnlyStore(store.root)
+    assert search_answer(shelf, Catalogue(shelf), "own").findings == []
 
 
 @pytest.mark.parametrize("digest", BAD[:6])

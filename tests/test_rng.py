@@ -1,6 +1,11 @@
 """Counter-based randomness: known answers, independence of place, and the distributions."""
 
+import importlib.util
+import json
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -79,3 +84,34 @@ def test_shuffled_is_a_bijection_that_changes_every_epoch(size):
 def test_split_takes_the_share_it_was_asked_for():
     assert int(rng.split_rows(1000, 0.1, 3).sum()) == 100
     assert not torch.equal(rng.split_rows(1000, 0.1, 3), rng.split_rows(1000, 0.1, 4))
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [  # as version 0.1.0 shuffled: the order of every run with order=epochs depends on it
+        (10, [6, 2, 1, 9, 5, 4, 8, 3, 0, 7]),
+        (50_000, [37748, 38253, 25245, 30377, 36305, 16023, 18916, 20716, 48721, 24521]),
+    ],
+)
+def test_shuffles_stay_what_they_were(size, expected):
+    place = torch.arange(10)
+    assert rng.shuffled(place, size, 7, 257, torch.full_like(place, 3)).tolist() == expected
+
+
+def test_shuffles_of_many_keys_are_those_of_each():
+    place = torch.arange(40_000) % 1000
+    seeds, epochs = torch.arange(40_000) // 1000, torch.arange(40_000) % 3
+    together = rng.shuffled(place, 1000, seeds, 257, epochs)
+    for seed in (0, 17, 39):
+        own = slice(1000 * seed, 1000 * (seed + 1))
+        assert torch.equal(together[own], rng.shuffled(place[own], 1000, seed, 257, epochs[own]))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
+def test_the_kernels_draw_the_same_words():
+    script = Path(__file__).with_name("drawn_by_kernels.py")
+    done = subprocess.run([sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    same = json.loads(done.stdout.splitlines()[-1])
+    assert len(same) > 20
+    assert all(same.values()), [name for name, equal in same.items() if not equal]

@@ -297,6 +297,12 @@ def test_nasty_names_never_reach_the_import_machinery(name: str, trap: Trap, mon
     assert len(str(told.value)) < 500
 
 
+@pytest.mark.parametrize("path", ["unweave.models.method:Method", "unweave.models.objectives:Objective"])
+def test_what_only_others_are_made_of_is_refused_in_words(path: str) -> None:
+    with pytest.raises(ValueError, match="is no dataclass with settings, which every Method must be"):
+        uw.train("micro", objective=path)
+
+
 @pytest.mark.parametrize("name", ["", ".", "a b", "../x", "a:b", "a-b", "os;x"])
 def test_only_modules_can_be_trusted(name: str) -> None:
     with pytest.raises(ValueError, match="a module is named as in an import"):

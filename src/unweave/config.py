@@ -10,6 +10,7 @@ What a number may be is declared with its field, by :func:`number`, and checked 
 import dataclasses
 import difflib
 import hashlib
+import inspect
 import json
 import math
 import reprlib
@@ -87,6 +88,17 @@ def later(default: Any, *, help: str = "", **bounds: Bound) -> Any:
     """A field that runs were written without: it stays out of JSON, and so of ids, while it has its default."""
     about = {"help": help, "later": True} | ({"range": Range(**bounds)} if bounds else {})
     return dataclasses.field(default=default, metadata=about)
+
+
+def noted(default: Any, *, help: str = "", hidden: bool = False) -> Any:
+    """A field that says nothing of which data it is: it stays out of ids. A hidden one is filled in by itself."""
+    about = {"help": help, "later": True, "identity": False, "hidden": hidden}
+    return dataclasses.field(default=default, metadata=about)
+
+
+def text(default: Any, help: str) -> Any:
+    """A field that is explained and not bounded."""
+    return dataclasses.field(default=default, metadata={"help": help})
 
 
 def word(default: str, letters: str, *, help: str = "") -> Any:
@@ -206,6 +218,8 @@ def _component(kind: type, plain: Any, tables: Tables, place: str) -> Any:
     cls = find(place.rpartition(".")[2] if place.count(".") < 2 else place, plain["name"], tables[kind])
     if not (isinstance(cls, type) and issubclass(cls, kind)):
         raise ValueError(f"{place}: {plain['name']} is not a {kind.__name__}")
+    if inspect.isabstract(cls) or not dataclasses.is_dataclass(cls):
+        raise ValueError(f"{place}: {plain['name']} is no dataclass with settings, which every {kind.__name__} must be")
     return _fill(cls, {key: value for key, value in plain.items() if key != "name"}, tables, place)
 
 

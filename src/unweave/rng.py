@@ -5,8 +5,11 @@ the same numbers alone, in a fleet of a thousand, after any interruption, and on
 with the narrower one: column j does not depend on how many columns there are.
 """
 
+import functools
 import math
 from enum import IntEnum
+from types import ModuleType
+from typing import cast
 
 import torch
 
@@ -16,6 +19,7 @@ MASK = 0xFFFFFFFF
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
 N_ROUNDS = 10
+PORTION = 1 << 15
 
 
 class Purpose(IntEnum):
@@ -49,6 +53,14 @@ def words(seed: Place, purpose: int, step: Place, rows: int, columns: int) -> In
     """Random 32-bit words, shape ``broadcast(seed, step) + (rows, columns)``, as int64."""
     device = next((part.device for part in (seed, step) if isinstance(part, Tensor)), None)
     seed, step = _place(seed, device), _place(step, device)
+    if (kernels := _kernels(seed.device)) is not None:
+        keys = torch.broadcast_tensors(seed[..., 0, 0], step[..., 0, 0])
+        return cast(Tensor, kernels.words(keys[0], purpose, keys[1], rows, columns))
+    return _words(seed, purpose, step, rows, columns)
+
+
+def _words(seed: Tensor, purpose: int, step: Tensor, rows: int, columns: int) -> Int[Tensor, "*key rows columns"]:
+    device = seed.device
     blocks = -(-columns // 4)
     column = torch.arange(blocks, device=device).view(1, blocks)
     row = torch.arange(rows, device=device).view(rows, 1)
@@ -104,17 +116,29 @@ def shuffled(
 
     A Feistel cipher permutes the next power of four; a place outside the range is enciphered again until it is inside.
     """
+    place, keys, epochs = (part.flatten() for part in torch.broadcast_tensors(position, _number(seed, position), epoch))
+    if (kernels := _kernels(position.device)) is not None:
+        return cast(Tensor, kernels.shuffled(place, size, keys, purpose, epochs)).view(position.shape)
+    return _shuffled(place, size, keys, purpose, epochs).view(position.shape)
+
+
+def _shuffled(place: Tensor, size: int, keys: Tensor, purpose: int, epochs: Tensor) -> Int[Tensor, " place"]:
     half = max(1, math.ceil(math.log2(max(size, 2)) / 2))
-    place = _encipher(position, half, seed, purpose, epoch)
-    while bool((outside := place >= size).any()):
-        place = torch.where(outside, _encipher(place, half, seed, purpose, epoch), place)
+    place = _encipher(place, half, keys, purpose, epochs)
+    while len(outside := (place >= size).nonzero()[:, 0]):
+        place[outside] = _encipher(place[outside], half, keys[outside], purpose, epochs[outside])
     return place
 
 
-def _encipher(place: Tensor, half: int, seed: Place, purpose: int, epoch: Tensor) -> Tensor:
+def _encipher(place: Tensor, half: int, key: Tensor, purpose: int, epoch: Tensor) -> Int[Tensor, " place"]:
+    # in portions whose numbers stay in a core's cache
+    portions = zip(place.split(PORTION), key.split(PORTION), epoch.split(PORTION))
+    return torch.cat([_enciphered(part, half, keys, purpose, epochs) for part, keys, epochs in portions])
+
+
+def _enciphered(place: Tensor, half: int, key: Tensor, purpose: int, epoch: Tensor) -> Int[Tensor, " place"]:
     mask = (1 << half) - 1
     left, right = place >> half, place & mask
-    key = torch.as_tensor(seed, dtype=torch.int64, device=place.device)
     for turn in range(6):
         counter = (right, torch.full_like(right, turn), epoch & MASK, torch.full_like(right, int(purpose)))
         mixed = philox(counter, (key & MASK, (key >> 32) & MASK))[0]
@@ -138,6 +162,28 @@ def split_rows(n_rows: int, share: float, seed: int) -> Bool[Tensor, " sample"]:
 
 def _place(value: Place, device: torch.device | None) -> Int[Tensor, "... 1 1"]:
     return torch.as_tensor(value, dtype=torch.int64, device=device)[..., None, None]
+
+
+def _number(value: Place, like: Tensor) -> Int[Tensor, "..."]:
+    return torch.as_tensor(value, dtype=torch.int64, device=like.device)
+
+
+@functools.cache
+def _kernels(device: torch.device) -> ModuleType | None:
+    """The module that draws the same words faster on this device; None where there is none, or it draws others."""
+    if device.type != "cuda":
+        return None
+    try:
+        from unweave import rng_kernels
+
+        few = torch.arange(5, device=device)
+        same = torch.equal(
+            rng_kernels.words(few, 3, few, 7, 6), _words(_place(few, device), 3, _place(few, device), 7, 6)
+        )
+        same &= torch.equal(rng_kernels.shuffled(few, 5, few, 3, few), _shuffled(few, 5, few, 3, few))
+        return rng_kernels if same else None
+    except Exception:  # a Triton that is missing or too old: the words are the same, and come later
+        return None
 
 
 def _multiply(word: Tensor, factor: int) -> tuple[Tensor, Tensor]:

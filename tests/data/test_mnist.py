@@ -73,7 +73,7 @@ def test_missing_and_damaged_files_are_named(folder: Path) -> None:
         with pytest.raises(ValueError, match=r"train-images-idx3-ubyte\.gz cannot be read as an idx file"):
             MNIST().load()
     path.write_bytes(gzip.compress(idx(np.zeros((5, 28, 28)))))
-    with pytest.raises(ValueError, match=r"ubyte\.gz holds uint8 \(5, 28, 28\)"):
+    with pytest.raises(ValueError, match=r"images-idx3-ubyte\.gz holds uint8 \(5, 28, 28\)"):
         MNIST().load()
 
 

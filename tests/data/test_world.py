@@ -1,5 +1,7 @@
 """What loaded data knows of itself: labels and their values, pairs, and where it lies."""
 
+from copy import copy
+
 import pytest
 import torch
 
@@ -31,6 +33,15 @@ def test_a_worlds_labels_are_its_factors() -> None:
     space = FactorSpace((Factor("kind", 3), Factor("instance", 2, hidden=True)))
     assert Data(IMAGES, (1, 2, 2), space=space).label_sizes == (3,)
     assert Data(IMAGES, (1, 2, 2)).label_sizes == ()
+
+
+def test_only_what_is_unpacked_alone_comes_as_stored() -> None:
+    plain = Data(IMAGES, (1, 2, 2))
+    assert plain.comes_as_stored
+    for part in ("nuisance", "composition", "alteration"):
+        other = copy(plain)
+        object.__setattr__(other, part, object())
+        assert not other.comes_as_stored
 
 
 def test_everything_moves_together() -> None:

@@ -25,6 +25,7 @@ from unweave.studies.store import Store
 from unweave.training.experiment import Experiment, Plan
 from unweave.training.run import Run
 from unweave.training.running import Interrupted, RunOptions
+from unweave.web.catalogue import Catalogue
 from unweave.web.searches import search_answer, search_names
 from unweave.web.store import ReadOnlyStore
 
@@ -207,7 +208,7 @@ def test_a_search_of_version_0_1_0_is_converted(tmp_path, capsys):
     # the explorer shows it, with the answer that the old search had written
     shelf = ReadOnlyStore(tmp_path / "runs")
     assert search_names(shelf) == [new.name]
-    found = search_answer(shelf, new.name)
+    found = search_answer(shelf, Catalogue(shelf), new.name)
     assert found.answer == new.answer
     assert [one.passes for one in found.visits] == [row["passes"] for row in new.rows]
     assert main(["dimension", "--convert", "runs"]) == 2

@@ -166,3 +166,9 @@ def test_a_method_with_an_optimiser_of_its_own_refuses_another() -> None:
     for name in ("qlae", "ws_gan"):
         with pytest.raises(ValueError, match=f"{name} has an optimiser of its own"):
             experiment_from({"world": "micro", "objective": name, "optimiser": "sgd"}).resolve()
+
+
+def test_a_method_without_a_regulariser_refuses_a_warmup() -> None:
+    for name in ("pcl", "qlae", "ws_gan"):
+        with pytest.raises(ValueError, match=f"{name} has no regulariser that could fade in: leave out warmup"):
+            experiment_from({"world": "micro", "objective": name, "warmup": 10}).resolve()

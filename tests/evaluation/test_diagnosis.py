@@ -1,6 +1,8 @@
 """Diagnoses of constructed codes: what is planted is found, and a healthy model is left in peace."""
 
+import inspect
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from unweave.data.factors import Factor, FactorSpace
 from unweave.evaluation.decoder import Decoder, random_dto
 from unweave.evaluation.diagnosis import diagnose_codes
 from unweave.evaluation.finding import Expected
-from unweave.evaluation.findings import expected_of, findings
+from unweave.evaluation.findings import expected_of, findings, sentences
 from unweave.evaluation.over_training import OverTraining
 from unweave.evaluation.posterior_file import read_posteriors
 from unweave.metrics.polarised.passive import passive_correlation
@@ -347,3 +349,14 @@ def test_bad_files(tmp_path: Path) -> None:
     (tmp_path / "text.csv").write_text("a")
     with pytest.raises(ValueError, match="neither a run's folder nor an npz"):
         read_posteriors(tmp_path / "text.csv")
+
+
+@pytest.mark.parametrize(("n_factors", "said"), [(2, True), (3, False), (None, False)])
+def test_as_many_active_latents_as_factors_is_said(
+    n_factors: int | None, said: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unweave.evaluation.findings.diagnose_described", lambda _: diagnose_codes(**codes(2, 1)))
+    described = SimpleNamespace(no_decoder="")
+    words = inspect.unwrap(sentences)(described, expected_of(None, n_factors))
+    assert words[0] == "2 of 3 latents are active, 0 mixed, 1 passive."
+    assert ("That is exactly as many as the world has factors: 2." in words) == said

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mutations import ODD, VALUES, changed_list, mutate_file, odd_path, relist, remove
+from mutations import ODD, VALUES, changed_list, mutate_file, odd_path, relist, remove, reseal
 
 TRAIN = "--network mlp --network.encoder-widths 8 --network.decoder-widths 8 --latents 3 --batch-size 8 --steps 5"
 TRAIN += " --plan.threads 1 --plan.device cpu --quiet --history-every 2"
@@ -46,7 +46,7 @@ COMMANDS = [
         "new/model.safetensors",
         "--seed 1 --objective beta_tcvae"
         " --objective.beta 2 --optimiser.learning-rate 1e-3 --save-every 9 --warmup 2 --holdout 0.2 --order epochs"
-        " --likelihood gaussian --optimiser.beta1 0.5 --optimiser.epsilon 1e-8 --init he --snapshots 0,2",
+        " --likelihood gaussian --optimiser.beta1 0.5 --optimiser.epsilon 1e-8 --init pytorch --snapshots 0,2",
     ),
     Command(
         f"train images --world.path pictures {TRAIN} --folder new",
@@ -60,9 +60,74 @@ COMMANDS = [
         "new/model.safetensors",
         "--world.size 16 --world.key images",
     ),
-    Command(f"train --config config.json {TRAIN} --folder new", ("config.json",), "new/model.safetensors", "--seed 3"),
+    Command(
+        f"train --config config.json {TRAIN} --snapshots 2 --folder new",
+        ("config.json",),
+        "new/model.safetensors",
+        "--seed 3",
+    ),
     Command(f"train micro {TRAIN} --seeds 0:2 --folder new --json", (), None, "--objective.beta 1,2"),
     Command("train micro --print-config", (), None, "--objective.beta 3 --latents 4 --network conv_2x2"),
+    Command(
+        f"train micro {TRAIN} --objective ada_gvae --folder new",
+        (),
+        "new/model.safetensors",
+        "--objective.changes 1 --objective.pairs random --world.correlated x=y:0.2 --world.width 0.5",
+    ),
+    Command(
+        f"train micro {TRAIN} --objective ivae --folder new",
+        (),
+        "new/model.safetensors",
+        "--objective.prior-mean learned --objective.prior-widths 4,4 --objective.elbo monte_carlo"
+        " --objective.encoding values --objective.labels others",
+    ),
+    Command(
+        f"train micro {TRAIN} --objective semi_vae --folder new",
+        (),
+        "new/model.safetensors",
+        "--objective.labelled 20 --objective.regulariser l2 --objective.gamma 3 --objective.annealing linear"
+        " --objective.threshold 3 --objective.sigma 2",
+    ),
+    Command(
+        f"train micro {TRAIN} --objective slow_vae --folder new",
+        (),
+        "new/model.safetensors",
+        "--objective.rate 3 --objective.step-rate 2 --objective.pairs random --objective.protocol original",
+    ),
+    Command(
+        f"train images --world.path films --world.sequences true --objective slow_vae {TRAIN} --folder new",
+        ("films",),
+        "new/model.safetensors",
+        "--world.furthest 2 --world.segments 2 --objective ivae --world.labels none",
+    ),
+    Command(
+        f"train images --world.path pictures --world.pairs pairs.csv --objective ada_gvae {TRAIN} --folder new",
+        ("pictures",),
+        "new/model.safetensors",
+        "--world.size 8 --objective.pairs random",
+    ),
+    Command(
+        f"train perturbed --world.run runs/bent {TRAIN} --folder new",
+        RUN,
+        "new/model.safetensors",
+        "--world.epsilon 0.2 --world.checksum 00 --world.base micro --world.base.width 0.5",
+    ),
+    Command(
+        f"perturb micro --foster runs/done --diminish runs/other {TRAIN} --perturb-steps 4 --executor here --folder .",
+        RUN,
+        None,
+        "--samples 2 --epsilon 0.3 --control --reverse --perturb-rate 1e-3 --export-images out --images 3",
+    ),
+    Command("show runs/ivae --json", RUN),
+    Command("show runs/bent --json", RUN),
+    Command("show runs/altered", RUN),
+    Command("resume runs/gan --quiet", RUN, "runs/gan/model.safetensors"),
+    Command("export runs/bent out", RUN),
+    Command("report runs/bent", RUN, "runs/bent/report.html"),
+    Command(f"evaluate runs/altered {FEW} --json", RUN, "runs/altered/scores.json"),
+    Command("diagnose runs/ivae --examples 64 --jacobians 4 --json", RUN),
+    Command("traverse runs/ivae --json", RUN, "runs/ivae/figures/strips.png", "--latents 0"),
+    Command("sample runs/ivae --label x=1 --json", RUN, "runs/ivae/figures/samples.png", "--label y=2 -n 3"),
     Command("resume runs/half --quiet", RUN, "runs/half/model.safetensors", "--save-every 3"),
     Command("resume runs/MEMBER --quiet --json", RUN),
     Command("show runs/done --json", RUN, None, "--examples 64 --rule variance"),
@@ -75,7 +140,7 @@ COMMANDS = [
         "measure codes.npz --metrics mig --seeds 2 --quiet --json",
         ("codes.npz",),
         None,
-        "--split 60:60 --factor-bins 5 --set mig.bins=5 --adjust chance --seed 2",
+        "--split 60:60 --factor-bins 5 --set mig.n_bins=5 --adjust chance --seed 2",
     ),
     Command("measure codes.csv --metrics mig,modularity --seeds 2 --quiet", ("codes.csv",), None, "--pictures out"),
     Command("measure codes.npz codes.csv --metrics mig --seeds 2 --quiet --json", ("codes.npz", "codes.csv")),
@@ -85,8 +150,14 @@ COMMANDS = [
     Command("study status --store store --json", STORE),
     Command("study status small --store store", STORE),
     Command("study status pair --store store", STORE),
-    Command("study resume small --store store --executor here --quiet", STORE, None, "--save-every 3 --workers 1"),
-    Command("study retry small --store store --executor here --quiet --json", STORE),
+    Command(
+        "study resume mine --store store --executor here --quiet --trust mine",
+        STORE,
+        None,
+        "--save-every 3 --workers 1",
+    ),
+    Command("study retry mine --store store --executor here --quiet --json --trust mine", STORE),
+    Command("study resume small --store store --executor here --quiet", STORE),
     Command("study run mine.py --store store --executor here --quiet", ("store", "mine.py"), None, "--size smoke"),
     Command("study report small --store store", STORE),
     Command("study gc --store store", STORE, None, "--dry-run"),
@@ -121,12 +192,12 @@ COMMANDS = [
     Command("reproduce --list --json"),
     Command("reproduce k-1 --trained --store store", STORE, None, "--size smoke"),
     Command(
-        f"dimension micro {TRAIN} --folder new --executor here",
+        f"dimension micro {TRAIN.replace('--latents 3 ', '')} --folder new --executor here",
         (),
         None,
-        "--search.start 2 --search.most 3 --search.steps 2 --search.examples 40",
+        "--start 2 --most 3 --threshold 0.1 --examples 40 --method elbow",
     ),
-    Command("bench --rounds 1 --seconds 0.02 --models 2 --batch-size 8 --ways plain --json"),
+    Command("bench --rounds 1 --seconds 0.02 --models 2 --batch-size 8 --ways alone --json"),
     Command("demo --steps 3 --quiet --folder new", (), "new/report.html", "--seed 1"),
 ]
 
@@ -215,9 +286,9 @@ def _spoilt_file(number: int, rng: random.Random, pool: Path, place: Path) -> Ca
     target = place / rng.choice([one for one in command.needs if one not in ("store", "mine.py")] or command.needs)
     if target.is_dir():
         target = (
-            rng.choice([*sorted(path for path in target.iterdir() if path.is_file()), *[target / "labels.csv"] * 4])
-            if target.name == "pictures"
-            else target / ".unweave" / "studies" / "small.json"
+            target / ".unweave" / "studies" / "small.json"
+            if target.name == "store"
+            else rng.choice([*sorted(path for path in target.rglob("*") if path.is_file()), *_tables(target) * 4])
         )
     if rng.random() < 0.1:
         odd_path(rng, target)
@@ -225,6 +296,10 @@ def _spoilt_file(number: int, rng: random.Random, pool: Path, place: Path) -> Ca
     elif target.is_file():
         case.changes.append(mutate_file(rng, target))
     return case
+
+
+def _tables(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.csv"))
 
 
 def _spoilt_store(number: int, rng: random.Random, pool: Path, place: Path) -> Case:
@@ -240,7 +315,8 @@ def spoil_store(rng: random.Random, store: Path) -> list[str]:
     files = sorted(path for path in home.rglob("*") if path.is_file())
     act = rng.choice(["file", "file", "file", "odd", "run", "lease", "neighbour"])
     if act == "file":
-        return [mutate_file(rng, rng.choice([*files, *[home / "studies" / "small.json"] * 3]))]
+        path = rng.choice([*files, *sorted((home / "studies").glob("*.json")) * 2])
+        return [mutate_file(rng, path), *(["sealed again"] if rng.random() < 0.6 and reseal(path) else [])]
     if act == "odd":
         path = rng.choice([*files, home, home / "studies", store / "odd"])
         odd_path(rng, path)
@@ -269,17 +345,18 @@ def _request(number: int, rng: random.Random, pool: Path, place: Path) -> Case:
     shutil.copytree(pool / root, place / root)
     ids = sorted(path.name for path in (place / root).iterdir() if path.is_dir() and path.name != ".unweave")
     run = rng.choice(ids)
+    search = next((path.stem for path in (place / root).glob(".unweave/studies/*fondue*.json")), "small")
     if rng.random() < 0.7:
         spoil = spoil_store if root == "store" and rng.random() < 0.5 else None
         case.changes += spoil(rng, place / root) if spoil else spoil_folder(rng, place / root / run)
     case.requests = [
-        _asked(rng, run if rng.random() < 0.9 else rng.choice([*ids, "x", "..", "%2e%2e"])) for _ in range(4)
+        _asked(rng, run if rng.random() < 0.9 else rng.choice([*ids, "x", "..", "%2e%2e"]), search) for _ in range(4)
     ]
     case.argv = [root]
     return case
 
 
-def _asked(rng: random.Random, run: str) -> tuple[str, str, Any]:
+def _asked(rng: random.Random, run: str, search: str) -> tuple[str, str, Any]:
     odd = rng.choice([*VALUES[:20], "5", "12"]).replace("\n", "%0A").encode(errors="ignore").decode()
     gets = [
         "",
@@ -292,9 +369,15 @@ def _asked(rng: random.Random, run: str) -> tuple[str, str, Any]:
         f"/examples?rows={odd}",
     ]
     gets += [f"/examples/pixels?rows={odd}&n={odd}", f"/codes.npz?n={odd}", f"/codes.parquet?n={odd}", "/codes.npz?n=5"]
+    gets += ["/manipulation", f"/manipulation?values={odd}&epsilon={odd}", "/manipulation/pixels?values=1&values=2"]
     others = ["/api/store", "/api/runs", f"/api/runs?since={odd}", f"/api/sparklines?ids={run}", "/api/studies/small"]
     others += [f"/api/studies/{odd}", f"/api/searches/{odd}", f"/api/compare?left={run}&right={run}", "/", f"/{odd}"]
-    others += [f"/api/compare?left={odd}&right={run}", "/api/studies/pair", "/api/studies/all", "/api/searches/small"]
+    others += [
+        f"/api/compare?left={odd}&right={run}",
+        "/api/studies/pair",
+        "/api/studies/all",
+        *[f"/api/searches/{search}"] * 3,
+    ]
     kind = rng.random()
     if kind < 0.55:
         return "GET", f"/api/runs/{run}{rng.choice(gets)}", None

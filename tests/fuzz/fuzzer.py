@@ -35,6 +35,9 @@ LIMIT, SERVING = 20.0, 2.0
 LONG = ("train", "resume", "dimension", "demo", "bench", "study", "reproduce")
 """What may work for hours: asked to stop, these must do so."""
 MEMORY, FILE = 6 << 30, 300 << 20
+LIBRARIES = ("matplotlib.pyplot", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "scipy.stats")
+LIBRARIES += ("polars", "fastapi.testclient", "PIL.PngImagePlugin", "rich.table", "sklearn.linear_model", "torch.func")
+"""What commands import when they need it. Polars begins its threads with its first table, and none is made here."""
 INTERNAL = re.compile(
     r"KeyError|AttributeError|TypeError|NoneType|unhashable|has no attribute|list index|index out of range|Traceback"
     r"|[Pp]anic|not subscriptable|unexpected keyword|positional argument|object is not|unsupported operand"
@@ -63,6 +66,7 @@ class Outcome:
 def try_case(number: int, seed: int, pool: Path, place: Path) -> tuple[Case, Outcome]:
     """Make a case, run it in a fork, and judge it."""
     shutil.rmtree(place, ignore_errors=True)
+    place = place / "around" / "here"  # what is asked for in ../.. is gone before the next case
     case = make_case(number, seed, pool, place)
     begin = time.monotonic()
     pid = _forked(case, place)
@@ -75,6 +79,7 @@ def try_case(number: int, seed: int, pool: Path, place: Path) -> tuple[Case, Out
 def judge(case: Case, found: Outcome, place: Path) -> str:
     """What is wrong with an outcome, in a few words; nothing where all is well."""
     said = _without_given(f"{found.err}\n{found.out if case.kind == 'request' else ''}", case)
+    said = re.sub(r"the recipe failed \(.*", "", said)  # in the user's own code, and in Python's words
     if found.status is None:
         return "hang"
     if "Traceback" in said:
@@ -299,6 +304,7 @@ def _all(given: argparse.Namespace, place: Path) -> int:
 
 def _prepare(place: Path) -> None:
     """Import what commands import, so that forks need not, and make the pool in a fork: its threads end with it."""
+    import gc
     import importlib
     import pkgutil
 
@@ -308,6 +314,8 @@ def _prepare(place: Path) -> None:
     from unweave.cli import COMMANDS
 
     torch.set_num_threads(1)
+    for name in LIBRARIES:
+        importlib.import_module(name)
     for name in COMMANDS:
         importlib.import_module(f"unweave.cli.{name}")
     for module in pkgutil.walk_packages(unweave.__path__, "unweave."):
@@ -315,6 +323,8 @@ def _prepare(place: Path) -> None:
             ("unweave.web.", "unweave.pages", "unweave.plots", "unweave.evaluation", "unweave.recipes.")
         ):
             importlib.import_module(module.name)
+    _warm_up()
+    gc.freeze()  # what is never looked at again is not copied into every fork
     pid = os.fork()
     if not pid:
         status = 1
@@ -325,6 +335,22 @@ def _prepare(place: Path) -> None:
             os._exit(status)
     if os.waitpid(pid, 0)[1]:
         raise RuntimeError("the pool of runs and files could not be made")
+
+
+def _warm_up() -> None:
+    """What libraries do once a process: fonts are found, operations on shapes alone are imported."""
+    import torch
+
+    from unweave.plots.save import to_png, to_svg
+    from unweave.plots.style import new_figure
+
+    figure, axes = new_figure(2, 2)
+    axes[0, 0].set_title("µ² $x$")
+    to_svg(figure)
+    to_png(figure)
+    shape = torch.empty(2, 2, device="meta")
+    with torch.device("meta"):
+        torch.nn.functional.linear(shape, shape, shape[0])
 
 
 if __name__ == "__main__":

@@ -43,6 +43,13 @@ def test_batch_norm_is_pytorchs(shape):
     assert fresh_of(ours) == {}
 
 
+def test_batch_norm_keeps_a_variance_as_small_as_its_epsilon():
+    layer, x = BatchNorm(3, momentum=1.0), 3e-3 * torch.randn(500, 3, generator=torch.Generator().manual_seed(1))
+    layer(x)
+    settle(layer)
+    torch.testing.assert_close(layer.running_variance, x.var(0), rtol=1e-3, atol=0.0)
+
+
 def test_batch_norm_begins_neutral_whatever_the_scheme():
     for scheme in ("glorot", "pytorch"):
         layer = BatchNorm(4)

@@ -1,5 +1,7 @@
 """The manipulation of images: what moves, what stays, by how much; and the worlds that it makes."""
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,7 +78,10 @@ def test_phases_move_what_they_say_and_three_to_one(method: Perturbation) -> Non
         before = after
     decoders = {"foster0_decoder", "diminish0_decoder"}
     assert moved == [decoders, decoders, decoders | {"manipulation"}] * 2
-    assert set(engine.terms()[0]) == {"loss", "foster", "diminish", "gap"}
+    engine.advance(6, record=True)  # the manipulation, whose gap is another one, stays
+    (terms,) = engine.terms()
+    assert set(terms) == {"loss", "foster", "diminish", "gap"}
+    assert terms["gap"] == pytest.approx(terms["foster"] - terms["diminish"], abs=1e-3)
 
 
 def test_the_manipulation_widens_the_gap(method: Perturbation) -> None:
@@ -160,6 +165,28 @@ def test_another_runs_weights_are_refused(runs: list[Path], manipulation: Path) 
     with pytest.raises(ValueError, match="its weights differ"):
         Perturbed(str(manipulation), checksum="0" * 64).resolve()
     assert WORLDS["perturbed"] is Perturbed
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"objective": "perturbation"}, "is a run, but no manipulation"),
+        ({"objective": None}, "is a run, but no manipulation"),
+        ({"objective": {"name": "perturbation"}}, r"objective\.epsilon must be a number, not None"),
+        ({"objective": {"name": "perturbation", "epsilon": "x"}}, r"objective\.epsilon must be a number, not 'x'"),
+        ({"network": None}, "network must be a name"),
+        ({"world": {"name": "perturbed", "run": "bent"}}, "alters a perturbed world and does not say which"),
+    ],
+)
+def test_a_strangers_manipulation_is_refused_in_words(
+    changes: dict[str, object], words: str, manipulation: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(manipulation, "bent")
+    config = json.loads(Path("bent/config.json").read_text())
+    Path("bent/config.json").write_text(json.dumps(config | changes))
+    with pytest.raises(ValueError, match=words):
+        Perturbed("bent").load()
 
 
 def test_runs_that_do_not_fit_are_refused(runs: list[Path], tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The chain that breaks the bias: models, the choice among them, the manipulation, its world, and what is refused."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,6 +72,18 @@ def test_what_is_made_is_a_world(made: Made, tmp_path: Path) -> None:
     assert (folder / "factors.csv").read_text().splitlines()[:2] == ["file,x,y,size", "images/0000000.png,0,0,0"]
 
 
+def test_an_export_that_was_killed_goes_on_and_others_files_stay(made: Made, tmp_path: Path) -> None:
+    world = Perturbed(str(made.folder))
+    images = write_altered(world, tmp_path, 3) / "images"
+    (tmp_path / "factors.csv").unlink()
+    (images / "0000002.png").rename(images / ".0000002.png.77-88.part")
+    write_altered(world, tmp_path, 3)
+    assert (images / "0000002.png").exists()
+    (images / "cat.png").touch()
+    with pytest.raises(ValueError, match=r"holds .cat\.png., which no export wrote"):
+        write_altered(world, tmp_path, 3)
+
+
 def test_a_store_that_was_moved_goes_on(made: Made, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere"
     made.folder.parent.rename(moved)
@@ -78,6 +91,30 @@ def test_a_store_that_was_moved_goes_on(made: Made, tmp_path: Path) -> None:
         assert perturb(BASE, ATTACK, moved).folder == moved / made.folder.name
     finally:
         moved.rename(made.folder.parent)
+
+
+def test_runs_on_an_altered_world_open_after_a_move(made: Made, tmp_path: Path) -> None:
+    store = tmp_path / "runs"
+    shutil.copytree(made.folder, store / made.folder.name)
+    on_it = replace(BASE, world=Perturbed(str(store / made.folder.name)), steps=2)
+    name = Path(train(on_it, store / "on-it")).name
+    seen, known = Run(store / name).images(4), Run(store / name).experiment.id
+    moved = store.rename(tmp_path / "moved")
+    run = Run(moved / name)
+    assert torch.equal(run.images(4), seen)
+    assert run.experiment.id == known
+    assert run.experiment.world.run == str(moved / made.folder.name)
+    (moved / made.folder.name).rename(moved / "renamed")
+    with pytest.raises(FileNotFoundError, match=r"is not in .*, nor in a folder of that name beside the run or"):
+        Run(moved / name).images(4)
+    (moved / "renamed").rename(tmp_path / made.folder.name)
+    assert torch.equal(Run(moved / name).images(4), seen)
+    (tmp_path / made.folder.name).rename(moved / "renamed")
+    again = train(replace(on_it, world=Perturbed(str(moved / "renamed"))), moved / name)
+    assert Path(again) == moved / name
+    shutil.copytree(moved / name, moved / made.folder.name)
+    with pytest.raises(FileNotFoundError, match="put it there, or, to train, say where it is"):
+        Run(moved / name).images(4)
 
 
 def test_commands_on_a_manipulation(

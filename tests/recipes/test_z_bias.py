@@ -1,6 +1,7 @@
 """Chapter 4 of Zietlow (2022): the chain of its models, what is claimed of them, and what a size may say."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -12,10 +13,21 @@ from unweave.data.micro import Micro
 from unweave.models.method import Given
 from unweave.models.networks import MLP
 from unweave.models.objectives import Perturbation
+from unweave.recipes.own import epsilon, transfer
 from unweave.recipes.reproduce import reproduce
 from unweave.recipes.reproductions import find_reproduction
 from unweave.recipes.zietlow2022 import bias
-from unweave.recipes.zietlow2022.bias import COLUMNS, KINDS, MODIFIED, NOISE, ORIGINAL, REVERSED, SAME, TABLE
+from unweave.recipes.zietlow2022.bias import (
+    COLUMNS,
+    CONDITIONS,
+    KINDS,
+    MODIFIED,
+    NOISE,
+    ORIGINAL,
+    REVERSED,
+    SAME,
+    TABLE,
+)
 from unweave.recipes.zietlow2022.bias_search import ASKED
 from unweave.recipes.zietlow2022.bias_table import judge_table
 from unweave.recipes.zietlow2022.table_4_2 import PUBLISHED
@@ -60,6 +72,7 @@ def test_the_whole_chain_and_every_page(tmp_path: Path) -> None:
         found = reproduce(name, "smoke", tmp_path, bring)
         assert found.outcome.comparisons
         assert found.count("runs") == len(found.outcome.comparisons), "smoke gives no verdict"
+        assert all(one.controls and not any(c.passes for c in one.controls) for one in found.outcome.comparisons)
         assert found.page.is_file()
     first = asked[IDS.index("z-table-4.2")]
     assert first.failed.height == 0
@@ -73,6 +86,25 @@ def test_the_whole_chain_and_every_page(tmp_path: Path) -> None:
     assert follow is not None
     assert list(follow(first)) == list(follow(Results(first.study, Store(tmp_path), first.experiments)))
     assert {one.resolve().id for one in follow(first)} <= set(first.ids)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_beyond_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bias, "METRICS", ("mig",))
+    monkeypatch.setattr(epsilon, "STRENGTHS", (0.5, 1.0))
+    monkeypatch.setattr(epsilon, "ASKED", replace(epsilon.ASKED, strengths=(0.5, 1.0), controls=(REVERSED,)))
+    monkeypatch.setattr(transfer, "ASKED", replace(transfer.ASKED, controls=(REVERSED,)))
+    bring = partial(run_study, root=tmp_path)
+    curve, carried = (reproduce(name, "smoke", tmp_path, bring) for name in ("u-epsilon", "u-transfer"))
+    assert len(curve.outcome.figures) == len(carried.outcome.figures) == 1
+    rows = curve.outcome.tables["MIG at every ε"]
+    assert {(row["images"], row["models"]) for row in rows} == {(one, 2) for one in (*CONDITIONS, REVERSED)}
+    groups = {row["group"]: row["models"] for row in carried.outcome.tables["Drops"]}
+    known = {"β-VAE, seeds that it was made from": 2, "β-VAE, seeds that were not chosen": 1, "β-VAE, new seeds": 2}
+    assert groups == known | {"AE": 2, "TC-VAE": 2}
+    for found in (curve, carried):
+        assert found.count("runs") == len(found.outcome.comparisons) > 0
+        assert found.page.is_file()
 
 
 @pytest.mark.slow

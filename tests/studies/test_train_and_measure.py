@@ -12,6 +12,7 @@ from tiny_studies import CONV, Raises, tiny, tiny_study
 
 import unweave as uw
 from unweave import files
+from unweave.runs.folder import RunFolder
 from unweave.studies import train_and_measure as working
 from unweave.studies.failures import clear
 from unweave.studies.leases import Holder
@@ -149,7 +150,10 @@ def test_stopping_saves_and_the_same_call_goes_on(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         run_study(study, tmp_path / "stopped", how=RunOptions(stop=stop))
     assert list((tmp_path / "stopped").glob("fleet-*/checkpoints/*"))
-    run_study(study, tmp_path / "stopped")
+    for path in (tmp_path / "stopped").glob("micro-*"):
+        RunFolder(path).write_json("cost.json", RunFolder(path).read_json("cost.json") | {"seconds": 1000.0})
+    found = run_study(study, tmp_path / "stopped")
+    assert (found.table["cost.seconds"] > 1000.0).all()  # the time before the stop counts too
     run_study(study, tmp_path / "whole")
     for path in (tmp_path / "whole").glob("micro-*/model.safetensors"):
         assert path.read_bytes() == (tmp_path / "stopped" / path.parent.name / path.name).read_bytes()

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from unweave.runs.folder import RunFolder
+from unweave.sealed import sealed, unsealed
 from unweave.studies.store import Store
 from unweave.web import catalogue as catalogue_module
 from unweave.web.catalogue import Catalogue, Changes, read_row
 from unweave.web.columns import to_json, to_table
+from unweave.web.searches import search_answer
 from unweave.web.store import ReadOnlyStore
 
 
@@ -240,6 +242,25 @@ def test_a_run_with_damaged_weights_is_not_done(store: Path) -> None:
     weights.write_bytes(kept)
     catalogue.refresh()
     assert catalogue.rows()["one"]["state"] == "done"
+
+
+def test_a_search_shows_damaged_weights_as_the_table_does(store: Path, search_name: str, searched: list[str]) -> None:
+    weights = store / searched[0] / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"?")
+    shelf = ReadOnlyStore(store)
+    states = {one.id: one.state for one in search_answer(shelf, Catalogue(shelf), search_name).visits}
+    assert states == dict.fromkeys(searched, "done") | {searched[0]: "damaged"}
+
+
+@pytest.mark.parametrize("value", [None, [], {}, [None], {"a": 1}, "x", -1, 2**70, 1e308, 10**400, True])
+@pytest.mark.parametrize("name", ["examples", "threshold", "method", "over"])
+def test_a_search_whose_record_holds_anything_is_shown(name: str, value: object, store: Path, search_name: str) -> None:
+    record = store / ".unweave" / "studies" / f"{search_name}.json"
+    plan = unsealed(record.read_bytes())
+    plan["options"]["search"] |= {name: value}
+    record.write_text(sealed(plan))
+    shelf = ReadOnlyStore(store)
+    assert search_answer(shelf, Catalogue(shelf), search_name).name == search_name
 
 
 def test_weights_are_read_a_few_at_a_time(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

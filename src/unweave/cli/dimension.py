@@ -14,11 +14,11 @@ from unweave.cli.study import add_execution_options, make_executor
 from unweave.cli.train import read_config, stopping
 from unweave.config import from_plain
 from unweave.data import World
+from unweave.data.world import called
 from unweave.recipes import dimension_micro
 from unweave.recipes.dimension import Dimension, bars, dimension, write_dimension
 from unweave.recipes.dimension_search import DimensionSearch
 from unweave.recipes.dimension_study import search_name
-from unweave.studies.one_by_one import OneByOne
 from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
 from unweave.training.running import RunOptions
 
@@ -54,7 +54,7 @@ def run(argv: Sequence[str]) -> None:
     settings |= {"world": world} if world else {}
     experiment = experiment_from(collect(settings, Experiment, TABLES, base))
     found = _search_with(experiment, search, given)
-    page = write_dimension(found, f"How many {search.over} for {experiment.world.name}?")
+    page = write_dimension(found, f"How many {search.over} for {called(experiment.world)}?")
     if given["json"]:
         print_json(found.to_plain() | {"page": str(page)})
     else:
@@ -79,7 +79,7 @@ def _search_with(experiment: Experiment, search: DimensionSearch, given: dict[st
     """One model after the other, with a bar for each, unless workers are asked for."""
     _remind(Path(given["folder"] or "runs"), experiment, search)
     alone = given["executor"] is None and given["workers"] is None
-    execute = OneByOne() if alone else make_executor(given)
+    execute = None if alone else make_executor(given)
     with contextlib.ExitStack() as stack:
         watchers = (stack.enter_context(bars()),) if alone and not given["quiet"] else ()
         how = RunOptions(watchers, given["save_every"] or 30.0, stack.enter_context(stopping()))

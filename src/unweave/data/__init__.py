@@ -9,6 +9,7 @@ from unweave.data.ivae_toy import IVAEToy
 from unweave.data.kitti_masks import KittiMasks
 from unweave.data.lpc_sprites import LPCSprites
 from unweave.data.micro import Micro
+from unweave.data.micro_segments import MicroSegments
 from unweave.data.mnist import MNIST, FashionMNIST
 from unweave.data.mpi3d import MPI3D
 from unweave.data.natural_sprites import NaturalSprites
@@ -33,6 +34,7 @@ WORLDS: dict[str, type[World]] = {
     "natural_sprites": NaturalSprites,
     "kitti_masks": KittiMasks,
     "micro": Micro,
+    "micro_segments": MicroSegments,
     "synth_lin": SynthLin,
     "synth_nonlin": SynthNonLin,
     "ivae_toy": IVAEToy,

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from unweave import rng
-from unweave.config import from_plain, number, word
+from unweave.config import from_plain, number, shown, word
 from unweave.data.factors import FactorSpace
 from unweave.data.files import Progress, Published
 from unweave.data.micro import Micro
@@ -46,7 +46,11 @@ class Noise(World):
     def resolve(self) -> World:
         return replace(self, base=self.base.resolve())
 
+    def near(self, folder: Path) -> World:
+        return replace(self, base=self.base.near(folder))
 
+
+WEIGHTS = "model.safetensors"
 GET = "give the folder of a finished manipulation as run; `unweave perturb` makes one"
 
 
@@ -90,34 +94,58 @@ class Perturbed(World):
             raise ValueError(f"{self.run} is not the manipulation that this world was made with: its weights differ")
         config = self._config()
         base = self.base or _world(config.get("world"))
-        epsilon = self.epsilon or float(config["objective"]["epsilon"])
+        if isinstance(base, Perturbed) and base.base is None:  # a finished run names it; else one could name itself
+            raise ValueError(f"{self.run} alters a perturbed world and does not say which; give its base")
+        epsilon = self.epsilon or _epsilon(config["objective"], self.run)
         return replace(self, run=str(Path(self.run).resolve()), base=base.resolve(), epsilon=epsilon, checksum=found)
 
+    def near(self, folder: Path) -> World:
+        """The manipulation may have moved together with the runs that use it."""
+        base = None if self.base is None else self.base.near(folder)
+        if not (self.run and self.checksum) or _has(Path(self.run), self.checksum):
+            return replace(self, base=base)
+        beside = [place / Path(self.run).name for place in folder.absolute().parents[:2]]
+        found = next((str(place) for place in beside if _has(place, self.checksum)), self.run)
+        return replace(self, run=found, base=base)
+
     def _content(self) -> bytes:
-        path = Path(self.run) / "model.safetensors"
-        if not self.run or not path.is_file():
-            given = f"there is none in {self.run}" if self.run else "none is named"
+        path = Path(self.run) / WEIGHTS
+        if path.is_file() and self.run:
+            return path.read_bytes()
+        if self.run and self.checksum:
             raise FileNotFoundError(
-                f"perturbed needs the folder of a finished manipulation, and {given}; `unweave perturb` makes one"
+                f"the manipulation that this world is made with (SHA-256 {self.checksum[:12]}…) is not in {self.run},"
+                " nor in a folder of that name beside the run or its store: put it there, or, to train, say where it is"
+                " with --world.run FOLDER"
             )
-        return path.read_bytes()
+        given = f"there is none in {self.run}" if self.run else "none is named"
+        raise FileNotFoundError(
+            f"perturbed needs the folder of a finished manipulation, and {given}; `unweave perturb` makes one"
+        )
 
     def _config(self) -> dict[str, Any]:
         path = Path(self.run) / "config.json"
         config = read_json(path, "the config.json of a manipulation")
-        if not isinstance(config, dict) or config.get("objective", {}).get("name") != "perturbation":
+        objective = config.get("objective")
+        if not isinstance(objective, dict) or objective.get("name") != "perturbation":
             raise ValueError(f"{self.run} is a run, but no manipulation; `unweave perturb` makes one")
         return config
 
     def _network(self, data: Data) -> nn.Module:
         from unweave.models.manipulation import manipulation_for
 
-        place = Path(self.run) / "model.safetensors"
+        place = Path(self.run) / WEIGHTS
         try:
             tensors = safetensors.torch.load(self._content())
         except (ValueError, safetensors.SafetensorError) as error:
             raise ValueError(f"{place} holds no weights that can be read") from error
-        return manipulation_for(tensors, self._config()["network"], data.shape, data.label_sizes, str(place))
+        return manipulation_for(tensors, self._config().get("network"), data.shape, data.label_sizes, str(place))
+
+
+def _has(folder: Path, checksum: str) -> bool:
+    """Whether a folder holds the manipulation with this SHA-256."""
+    path = folder / WEIGHTS
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == checksum
 
 
 def altered_card(base: World, words: str) -> Card:
@@ -169,6 +197,13 @@ class Manipulated(Alteration):
 def fold(moved: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:
     """What left [0, 1] reflected back into it: x′ − 2 relu(x′ − 1) + 2 relu(−x′)."""
     return moved - 2.0 * torch.relu(moved - 1.0) + 2.0 * torch.relu(-moved)
+
+
+def _epsilon(objective: dict[str, Any], run: str) -> float:
+    found = objective.get("epsilon")
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise ValueError(f"{run}/config.json: objective.epsilon must be a number, not {shown(found)}")
+    return found
 
 
 def _world(plain: Any) -> World:

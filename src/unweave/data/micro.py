@@ -23,11 +23,15 @@ class Micro(FactorWorld):
     """A white disc on black; its factors are x, y and size.
 
     As it is, nothing tells x and y from turned axes: which a VAE finds is chance. With a smaller ``width`` x matters
-    less than y, and VAEs find the two.
+    less than y, and VAEs find the two. With a smaller ``reach`` all discs overlap, and images change almost linearly
+    with their factors.
     """
 
     name: ClassVar[str] = "micro"
     width: float = later(1.0, above=0, most=1, help="how far discs go to the sides, as a share of up and down")
+    reach: float = later(
+        1.0, above=0, most=1, help="how far discs go from the middle, as a share of the way to the edge"
+    )
 
     def card(self) -> Card:
         return Card(
@@ -42,5 +46,7 @@ class Micro(FactorWorld):
 
     def load(self, progress: Progress | None = None) -> Data:
         return self.weighted(
-            Data(render_discs(N_X, N_Y, N_SIZES, self.width), shape=(1, 32, 32), packing="bytes", space=SPACE)
+            Data(
+                render_discs(N_X, N_Y, N_SIZES, self.width, self.reach), shape=(1, 32, 32), packing="bytes", space=SPACE
+            )
         )

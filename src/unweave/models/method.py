@@ -133,6 +133,8 @@ class Method(ABC):
     encodes: ClassVar[bool] = True
     """Whether what is kept makes codes of images; one method makes images alone."""
     decodes: ClassVar[bool] = True
+    warms_up: ClassVar[bool] = True
+    """Whether it has a regulariser that ``warmup`` fades in."""
     measured: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     @property

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from unweave.evaluation.encode import factor_names
 from unweave.files import write_atomically, write_text
 
 BATCH = 256
+OURS = re.compile(r"[0-9]{7,}\.png|\.[0-9]{7,}\.png\..+\.part")
 
 
 def write_altered(
@@ -22,8 +24,8 @@ def write_altered(
     """Write ``images/0000012.png`` for all rows or the first n, and ``factors.csv``; the folder is returned."""
     data = world.load()
     total = len(data) if n is None else min(n, len(data))
-    if (folder / "images").exists() and not (folder / "factors.csv").exists() and any((folder / "images").iterdir()):
-        raise ValueError(f"{folder / 'images'} is not empty and was not written by an export; choose another folder")
+    if strange := _strange(folder / "images"):
+        raise ValueError(f"{folder / 'images'} holds {strange[:80]!r}, which no export wrote; choose another folder")
     for first in range(0, total, BATCH):
         watch(first, total)
         rows = torch.arange(first, min(first + BATCH, total))
@@ -37,6 +39,12 @@ def write_altered(
         writer.writerow([f"images/{row:07d}.png", *values])
     write_text(folder / "factors.csv", text.getvalue())
     return folder
+
+
+def _strange(images: Path) -> str:
+    """A file that is none of ours; what a killed export has left is, and is written again."""
+    names = sorted(path.name for path in images.iterdir()) if images.exists() else []
+    return next((name for name in names if not OURS.fullmatch(name)), "")
 
 
 def _write_png(image: np.ndarray, path: Path) -> None:

@@ -18,6 +18,7 @@ from unweave.pages.dimension import dimension_page
 from unweave.plots.dimension import ElbowTable, SearchTable
 from unweave.recipes.dimension_search import (
     DimensionSearch,
+    ahead_of,
     bounds,
     check_search,
     steps_of,
@@ -40,6 +41,7 @@ from unweave.studies.executors.executor import Executor
 from unweave.studies.measures.fondue import TYPES
 from unweave.studies.one_by_one import OneByOne
 from unweave.studies.store import Store
+from unweave.studies.together import Together
 from unweave.studies.train_and_measure import loaded
 from unweave.training.experiment import Experiment
 from unweave.training.progress import progress
@@ -102,16 +104,18 @@ def dimension(
     search: DimensionSearch = DimensionSearch(),
     folder: Path | str | None = None,
     *,
-    execute: Executor = OneByOne(),
+    execute: Executor | None = None,
     how: RunOptions = RunOptions(),
     tell: Callable[[int, int], None] = lambda done, total: None,
 ) -> Dimension:
     """Search, training one model for every value that is tried; the same call again goes on, or returns at once.
 
-    ``folder`` is the store (``runs``); ``execute``, ``how`` and ``tell`` are those of any study.
+    ``folder`` is the store (``runs``); ``execute``, ``how`` and ``tell`` are those of any study. Models that are
+    trained ahead of the answers that ask for them change no answer, only how many are trained.
     """
     base = experiment.resolve()
     check_search(base, search)
+    execute = execute or (OneByOne() if ahead_of(search, base) == 1 else Together())
     store = Store("runs" if folder is None else folder).prepare()
     way: dict[str, Any] = {"execute": execute, "how": how, "tell": tell}
     draw = run_search(replace(search, method="elbow"), store.root, **way)

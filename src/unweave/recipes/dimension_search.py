@@ -10,6 +10,9 @@ from unweave.data.world import Data
 from unweave.shapes import Scalar
 from unweave.training.experiment import Experiment
 
+AHEAD_ON_GPU = 15
+"""Four answers deep: a fleet of so many takes little longer there than one model."""
+
 MOST = {"doubling": 1024, "bisection": 200}
 """Upper bounds where none is given; a code larger than the example itself is never tried."""
 
@@ -46,6 +49,9 @@ class DimensionSearch:
     until_stable: bool = field(default=False, metadata={"help": "double the training until the answer stays"})
     examples: int = field(default=10_000, metadata={"help": "examples on which a model is judged"})
     elbow: tuple[int, ...] = field(default=(), metadata={"help": "numbers of latents at which to draw elbow curves"})
+    ahead: int | None = field(
+        default=None, metadata={"help": "models that may be needed, trained at a time; else 15 on a GPU, 1 on a CPU"}
+    )
 
 
 def check_search(base: Experiment, search: DimensionSearch) -> None:
@@ -70,7 +76,7 @@ def check_search(base: Experiment, search: DimensionSearch) -> None:
         raise ValueError(
             f"elbow curves take three numbers of latents or more, all positive, given {list(search.elbow)}"
         )
-    for name in ("resolution", "epochs", "least_steps", "steps", "start", "least", "most"):
+    for name in ("resolution", "epochs", "least_steps", "steps", "start", "least", "most", "ahead"):
         given = getattr(search, name)
         if given is not None and not given > 0:
             raise ValueError(f"{name} must be positive, not {given}")
@@ -83,6 +89,13 @@ def threshold_of(search: DimensionSearch) -> float | None:
     if search.threshold is not None or search.method not in METHODS:
         return search.threshold
     return CRITERIA[METHODS[search.method].criterion].threshold
+
+
+def ahead_of(search: DimensionSearch, base: Experiment) -> int:
+    """Models that are trained at a time: the one that is asked for, and those that may be asked for next."""
+    if search.ahead is not None:
+        return search.ahead
+    return AHEAD_ON_GPU if base.plan.resolve().device.startswith("cuda") else 1
 
 
 def value_of(search: DimensionSearch, n: int) -> float | int:

@@ -11,7 +11,7 @@ from unweave.algorithms.fondue import METHODS, Fondue, Reading, fondue
 from unweave.config import fingerprint
 from unweave.data.world import Data
 from unweave.metrics.dimension.mle import NEIGHBOURS, mle
-from unweave.recipes.dimension_search import DimensionSearch, threshold_of, value_of
+from unweave.recipes.dimension_search import DimensionSearch, ahead_of, threshold_of, value_of
 from unweave.studies.adaptive import Ask, Waiting, adaptive_study, replay, why_waiting
 from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.measures.fondue import FondueReading
@@ -63,6 +63,13 @@ class DimensionQuestion:
     def measure(self) -> FondueReading:
         return reading_of(self.search)
 
+    @property
+    def guesses(self) -> tuple[Mapping[str, Any], ...]:
+        """What a model may say: that it passes, or that it does not."""
+        far = 1e9
+        answers = ({"first": 0.0, "second": far}, {"first": far, "second": 0.0})
+        return tuple({self.measure.criterion: answer} for answer in answers)
+
     def __call__(self, ask: Ask) -> Searched:
         rounds: list[tuple[int, float | int]] = []
         for doubled in range(MOST_ROUNDS if self.search.until_stable else 1):
@@ -103,7 +110,8 @@ class ModelMissing(ValueError):
 
 def ask_search(question: DimensionQuestion, run: RunSearch) -> tuple[Searched, Callable[[int], Mapping[str, Any]]]:
     """How the search ends, and what was read of the n-th model of its last round."""
-    study = adaptive_study(search_name(question.base, question.search), [question], [question.measure])
+    name, ahead = search_name(question.base, question.search), ahead_of(question.search, question.base)
+    study = adaptive_study(name, [question], [question.measure], ahead=ahead)
     results = run(study)
     known = results.found
     found = replay(question, known)

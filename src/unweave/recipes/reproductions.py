@@ -123,6 +123,14 @@ REPRODUCTIONS: dict[str, Listed] = {
     "u-supervision": Listed(
         "own.supervision", "Pairs and labels help where they mean something", "the gain of supervision"
     ),
+    "u-epsilon": Listed(
+        "own.epsilon",
+        "How strong a change must be before VAEs stop disentangling",
+        "beyond Zietlow (2022), chapter 4",
+    ),
+    "u-transfer": Listed(
+        "own.transfer", "A manipulation hurts models that it was not made for", "beyond Zietlow (2022), chapter 4"
+    ),
     "z-table-3.2": Listed("zietlow2022.table_3_2", "Training is polarised almost from its beginning", "Table 3.2"),
     "z-table-3.3": Listed("zietlow2022.table_3_3", "Diagonal posteriors make decoders orthogonal", "Table 3.3"),
     "z-fig-3.4": Listed("zietlow2022.fig_3_4", "The more orthogonal, the better disentangled", "Figure 3.4"),

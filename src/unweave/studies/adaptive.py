@@ -4,8 +4,12 @@ What is asked is a plain function, written as if every model were there: it asks
 ends with an answer. It is called again and again, from its beginning; where it asks for a model that is not there yet,
 it stops, and that model is trained next. Nothing is remembered anywhere else, so that a study that was killed goes on
 by itself, and questions that come to the same model share it.
+
+A question that can say which answers a model may give (``guesses``) is also asked what it would need after each of
+them, so that models it may need can be trained together. What it is told in the end is always what was measured.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -45,11 +49,15 @@ class _NotYet(LookupError):
 
 
 def adaptive_study(
-    name: str, questions: Sequence[Question[Any]], measures: Sequence[Measure], *, title: str = ""
+    name: str, questions: Sequence[Question[Any]], measures: Sequence[Measure], *, title: str = "", ahead: int = 1
 ) -> Study:
-    """A study that trains the first model of every question, and then whatever the questions ask for."""
-    first = _asked(questions, lambda experiment, measure: None)
-    return Study(name, first, tuple(measures), title, partial(_next, tuple(questions)))
+    """A study that trains the first model of every question, and then whatever the questions ask for.
+
+    With ``ahead`` up to so many models of a question are trained at a time: the one it needs, and those it may need
+    after that.
+    """
+    first = _asked(questions, lambda experiment, measure: None, ahead)
+    return Study(name, first, tuple(measures), title, partial(_next, tuple(questions), ahead))
 
 
 def replay(question: Question[Answer], known: Known) -> Answer | Waiting:
@@ -67,6 +75,32 @@ def replay(question: Question[Answer], known: Known) -> Answer | Waiting:
         return missing.waiting
 
 
+def may_need(question: Question[Any], known: Known, ahead: int) -> list[Experiment]:
+    """The model that a question needs to go on, and others it may need after it, the nearest first; ``ahead`` in all.
+
+    Only models as long as the first: others would train by themselves.
+    """
+    found: dict[str, Experiment] = {}
+    futures: deque[dict[str, Mapping[str, Any]]] = deque([{}])
+    while futures and len(found) < ahead:
+        assumed = futures.popleft()
+
+        def told(experiment: Experiment, measure: Measure, assumed: Any = assumed) -> Mapping[str, Any] | None:
+            return known(experiment, measure) or assumed.get(identity_of_asked(experiment) + measure.file)
+
+        waiting = replay(question, told)
+        if isinstance(waiting, Waiting) and waiting.experiment.steps == _steps(found, waiting):
+            key = identity_of_asked(waiting.experiment)
+            found[key] = waiting.experiment
+            guesses = getattr(question, "guesses", ())
+            futures.extend(assumed | {key + waiting.measure.file: guess} for guess in guesses)
+    return list(found.values())
+
+
+def _steps(found: Mapping[str, Experiment], waiting: Waiting) -> int:
+    return next(iter(found.values()), waiting.experiment).steps
+
+
 def why_waiting(waiting: Waiting, results: Results) -> str:
     """Why a question that should have been answered was not: what its model, or the measure of it, failed with."""
     run_id = next((e.id for e in results.experiments if identity(e) == identity_of_asked(waiting.experiment)), None)
@@ -79,11 +113,17 @@ def why_waiting(waiting: Waiting, results: Results) -> str:
     return f"run {run_id} has not been measured"
 
 
-def _next(questions: Sequence[Question[Any]], results: Results) -> tuple[Experiment, ...]:
-    return _asked(questions, results.found)
+def _next(questions: Sequence[Question[Any]], ahead: int, results: Results) -> tuple[Experiment, ...]:
+    known, tried = results.found, {identity(experiment) for experiment in results.experiments}
+    stuck = [q for q in questions if isinstance(w := replay(q, known), Waiting) and _id(w) in tried]
+    # a model that was trained and says nothing has failed: nothing after it is needed
+    return _asked(stuck, known, 1) + _asked([q for q in questions if q not in stuck], known, ahead)
 
 
-def _asked(questions: Sequence[Question[Any]], known: Known) -> tuple[Experiment, ...]:
-    found = (replay(question, known) for question in questions)
-    asked = [one.experiment for one in found if isinstance(one, Waiting)]
+def _id(waiting: Waiting) -> str:
+    return identity_of_asked(waiting.experiment)
+
+
+def _asked(questions: Sequence[Question[Any]], known: Known, ahead: int) -> tuple[Experiment, ...]:
+    asked = [experiment for question in questions for experiment in may_need(question, known, ahead)]
     return tuple({identity_of_asked(experiment): experiment for experiment in asked}.values())

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 
 from unweave.config import fingerprint
-from unweave.training.batches import rehearse
+from unweave.training.batches import rehearse_anywhere
 from unweave.training.experiment import Experiment, Plan, form_of_card
 
 
@@ -61,10 +61,10 @@ def _try(experiment: Experiment, needs_data: bool, tried: set[str]) -> None:
     card = experiment.world.card()
     if needs_data and not card.on_disk:
         raise FileNotFoundError(f"{experiment.world.name} is not on this machine. {card.how_to_get}")
-    with torch.device("meta"), torch.no_grad():
-        form = form_of_card(card)
+    form = form_of_card(card)
+    with torch.device("meta"):
         networks = experiment.objective.networks(experiment.architecture(form.shape, form.labels))
-        rehearse(replace(experiment, batch_size=2), networks, form)
+    rehearse_anywhere(replace(experiment, batch_size=2), networks, form)
     tried.add(key)
 
 

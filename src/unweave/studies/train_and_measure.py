@@ -16,11 +16,12 @@ from unweave.studies.leases import Holder
 from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack
 from unweave.studies.store import Store
+from unweave.training.batches import load_together
 from unweave.training.experiment import Experiment, form_of
 from unweave.training.fleet.choice import models_that_fit, side_by_side
 from unweave.training.loop import train
 from unweave.training.many import train_many
-from unweave.training.running import Interrupted, RunOptions
+from unweave.training.running import GpuFailed, Interrupted, RunOptions
 
 WAIT = 0.5
 """Seconds until a run that another process holds is asked for again."""
@@ -123,7 +124,10 @@ def _train(experiments: Sequence[Experiment], store: Store, how: RunOptions) -> 
     begin = time.monotonic()
     try:
         _train_together(todo, store, how)
+    except GpuFailed:
+        raise  # no fault of the models, and nothing more can be done in this process
     except Interrupted:
+        _note_cost(todo, store, time.monotonic() - begin)
         raise
     except Exception as error:
         if is_full(error) or isinstance(error, BlockingIOError):
@@ -133,18 +137,24 @@ def _train(experiments: Sequence[Experiment], store: Store, how: RunOptions) -> 
                 _train([experiment], store, how)
             return
         record(store.folder(todo[0].id), todo[0], error)
-    seconds = (time.monotonic() - begin) / len(todo)
-    for experiment in todo:
+    _note_cost(todo, store, time.monotonic() - begin)
+
+
+def _note_cost(experiments: Sequence[Experiment], store: Store, seconds: float) -> None:
+    """Each run's share of the time, with what it took before it was interrupted; a kill takes its time with it."""
+    for experiment in experiments:
         folder = store.folder(experiment.id)
-        if folder.has("model.safetensors"):
+        if folder.has("config.json"):
+            before = folder.read_json("cost.json")["seconds"] if folder.has("cost.json") else 0.0
             device = torch.cuda.get_device_name() if experiment.plan.device.startswith("cuda") else "cpu"
-            folder.write_json("cost.json", {"seconds": round(seconds, 3), "device": device, "models": len(todo)})
+            taken = round(before + seconds / len(experiments), 3)
+            folder.write_json("cost.json", {"seconds": taken, "device": device, "models": len(experiments)})
 
 
 def _train_together(experiments: Sequence[Experiment], store: Store, how: RunOptions) -> None:
     """The engine is a function of the experiment alone, never of its company: so are the bits."""
     first = experiments[0]
-    data = loaded(first.world)
+    data = load_together(experiments, loaded)
     if side_by_side(first):
         for experiment in experiments:
             train(experiment, store.folder(experiment.id).path, data=data, how=how)

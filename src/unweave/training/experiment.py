@@ -131,6 +131,8 @@ class Experiment:
         if asked.optimiser != Adam() and all(phase.optimiser is not None for phase in asked.objective.phases()):
             name = asked.objective.name
             raise ValueError(f"{name} has an optimiser of its own: leave out optimiser, set objective.learning_rate")
+        if asked.warmup and not asked.objective.warms_up:
+            raise ValueError(f"{asked.objective.name} has no regulariser that could fade in: leave out warmup")
         if any(step > asked.n_updates for step in asked.snapshots):
             raise ValueError(f"snapshots must lie in 0…{asked.n_updates}, given {asked.snapshots}")
         return from_plain(Experiment, replace(asked, world=asked.world.resolve(), plan=asked.plan.resolve()), TABLES)
@@ -162,11 +164,12 @@ def read_experiment(folder: RunFolder) -> Experiment:
     """The experiment of a run, from its config.json; an error says in which file."""
     plain = folder.read_json("config.json")
     try:
-        return experiment_from(plain)
+        found = experiment_from(plain)
     except Untrusted:
         raise
     except ValueError as error:
         raise ValueError(f"{folder.path / 'config.json'}: {error}") from error
+    return replace(found, world=found.world.near(folder.path))
 
 
 def experiment_to(experiment: Experiment) -> Any:

@@ -14,7 +14,7 @@ from unweave.training.checkpoint import Checkpoints
 from unweave.training.engine import Engine
 from unweave.training.experiment import Experiment, read_experiment
 from unweave.training.history import Recording
-from unweave.training.results import claim, drop_checkpoints, failure_words, keep_result, keep_snapshot
+from unweave.training.results import claim, drop_checkpoints, failure_words, for_all, keep_result, keep_snapshot
 from unweave.training.running import Interrupted, NotFinite, RunOptions, StepReport
 from unweave.training.trackers import tracked
 
@@ -85,7 +85,7 @@ def drive(engine: Engine, folders: Sequence[RunFolder], home: RunFolder, how: Ru
             for watch in (*how.watchers, tell_trackers):
                 watch(report)
     _keep_snapshots(engine, folders, last)
-    return [keep_result(folder, engine, member, recording) for member, folder in enumerate(folders)]
+    return for_all(lambda member: keep_result(folders[member], engine, member, recording), range(len(folders)))
 
 
 def _is_left_alone(run: RunFolder) -> bool:
@@ -110,6 +110,6 @@ def _train_as_fleet(run: RunFolder, experiment: Experiment, data: Data | None, h
 
 
 def _keep_snapshots(engine: Engine, folders: Sequence[RunFolder], step: int) -> None:
-    for member, (experiment, folder) in enumerate(zip(engine.experiments, folders)):
-        if step in experiment.snapshots and engine.failure(member) is None:
-            keep_snapshot(folder, engine, member, step)
+    due = [member for member, one in enumerate(engine.experiments) if step in one.snapshots]
+    well = [member for member in due if engine.failure(member) is None]
+    for_all(lambda member: keep_snapshot(folders[member], engine, member, step), well)

@@ -7,12 +7,14 @@ from typing import Annotated, Any, TypeVar
 import torch
 from fastapi import APIRouter, Body, Query
 from fastapi.responses import Response
+from pydantic import Field
 
 from unweave.web.comparing import compare_answer
 from unweave.web.decoding import Decoding, Pixels, pixels
 from unweave.web.downloads import MOST, as_npz, as_parquet
 from unweave.web.histories import history_answer
 from unweave.web.latents import chosen_rows, diagnosis_answer, examples_answer, images_of, latents_answer
+from unweave.web.manipulations import Manipulations
 from unweave.web.open_runs import NotReady, OpenRun, OpenRuns
 from unweave.web.overview import run_answer
 from unweave.web.schema import (
@@ -23,6 +25,7 @@ from unweave.web.schema import (
     ExamplesAnswer,
     HistoryAnswer,
     LatentsAnswer,
+    ManipulationAnswer,
     Problem,
     RunAnswer,
     ScoresAnswer,
@@ -42,6 +45,8 @@ BINARY: dict[int | str, dict[str, Any]] = PROBLEMS | {
 Rows = Annotated[list[int], Query(max_length=64)]
 Count = Annotated[int, Query(ge=1, le=64)]
 Seed = Annotated[int, Query(ge=0, le=2**31)]
+Values = Annotated[list[Annotated[int, Field(ge=-(2**31), le=2**31)]], Query(max_length=64)]
+Strength = Annotated[float | None, Query(ge=0, le=0.5)]
 Some = Annotated[int, Query(ge=1, le=MOST)]
 
 Found = TypeVar("Found")
@@ -50,6 +55,7 @@ Found = TypeVar("Found")
 def run_routes(store: ReadOnlyStore, open_runs: OpenRuns, decoding: Decoding) -> APIRouter:
     """Everything that is asked of runs by their id."""
     api = APIRouter(prefix="/api", tags=["run"], responses=PROBLEMS)
+    manipulations = Manipulations(store, open_runs)
 
     def kept(run_id: str, key: str, make: Callable[[OpenRun], Found]) -> Found:
         opened = open_runs.open(run_id)
@@ -110,6 +116,16 @@ def run_routes(store: ReadOnlyStore, open_runs: OpenRuns, decoding: Decoding) ->
     def post_encode(run_id: str, image: Annotated[bytes, Body(media_type="application/octet-stream")]) -> EncodedAnswer:
         """The code of an image of one's own: a PNG, JPEG, WebP, GIF or BMP file as the body."""
         return encoded_answer(_pictured(open_runs.open(run_id)), image)
+
+    @api.get("/runs/{run_id}/manipulation")
+    def get_manipulation(run_id: str, values: Values = [], epsilon: Strength = None) -> ManipulationAnswer:  # noqa: B006
+        """An example of a manipulation by its factors, and both sides' codes of it before and after."""
+        return manipulations.answer(run_id, values, epsilon)
+
+    @api.get("/runs/{run_id}/manipulation/pixels", response_class=Response, responses=BINARY)
+    def get_manipulated(run_id: str, values: Values = [], epsilon: Strength = None) -> Response:  # noqa: B006
+        """Three pictures of the same example: the original, the change from black to white, the altered one."""
+        return _bytes(pixels(manipulations.pixels(run_id, values, epsilon)))
 
     @api.get("/runs/{run_id}/codes.npz", response_class=Response, responses=BINARY)
     def get_npz(run_id: str, n: Some = 2048) -> Response:

@@ -59,7 +59,7 @@ def store_routes(store: ReadOnlyStore, catalogue: Catalogue) -> APIRouter:
     @api.get("/searches/{name}", responses=MISSING)
     def get_search(name: str) -> SearchAnswer:
         """A dimension search, as far as it has come."""
-        return search_answer(store, name)
+        return search_answer(store, catalogue, name)
 
     return api
 

@@ -149,6 +149,10 @@ class Catalogue:
         """All rows by id."""
         return self.since(0).rows
 
+    def read_now(self, path: Path) -> Row | None:
+        """A run as its row will be after the next look, its weights checked as there."""
+        return _judged(read_row(path), self._weights.problem(path))
+
     def _watch(self) -> None:
         told = ""
         while not self._stopped.is_set():
@@ -191,9 +195,7 @@ class Catalogue:
         if same and known is not None and known.row["state"] != "damaged" and not problem:
             return
         row = self._preloaded(name, marks) if known is None and not locked else None
-        row = row or read_row(path, activity)
-        if row is not None and row["state"] == "done" and problem:
-            row |= {"state": "damaged", "failure": _cell(problem)}
+        row = _judged(row or read_row(path, activity), problem)
         if row is not None and not (same and known is not None and known.raw == row):
             self._keep(name, marks, locked, row)
 
@@ -248,6 +250,13 @@ def read_row(path: Path, activity: Activity | None = None) -> Row | None:
         cells |= {"state": "running" if running else state.column, "step": state.step or None}
         cells |= {"failure": _cell(state.reason)} if state.reason else {}
     return cells
+
+
+def _judged(row: Row | None, problem: str) -> Row | None:
+    """A finished run with what is wrong with its weights."""
+    if row is None or row["state"] != "done" or not problem:
+        return row
+    return row | {"state": "damaged", "failure": _cell(problem)}
 
 
 def _cells(path: Path, row: Row) -> Row:

@@ -33,7 +33,7 @@ def history_answer(path: Path) -> HistoryAnswer:
     return HistoryAnswer(
         steps=[history.steps[place] for place in places],
         terms={name: numbers(values[:, history.columns.index(name)]) for name in terms},
-        kl=[numbers(column) for column in history.latent("kl")[places].T],
+        kl=[numbers(values[:, place]) for place, name in enumerate(history.columns) if name.rpartition("_")[0] == "kl"],
     )
 
 

@@ -7,10 +7,13 @@ from unweave.shapes import Tensor
 
 
 def number(value: Any) -> float | None:
-    """A finite float, or None."""
-    if value is None or isinstance(value, str | bool):
+    """A finite float; None for whatever is none."""
+    if isinstance(value, str | bool):
         return None
-    found = float(value)
+    try:
+        found = float(value)
+    except (TypeError, OverflowError):
+        return None
     return found if math.isfinite(found) else None
 
 

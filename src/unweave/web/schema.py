@@ -98,7 +98,7 @@ class HistoryAnswer(Answer):
     steps: list[int]
     terms: dict[str, list[float | None]]
     kl: list[list[float | None]]
-    """One list a latent."""
+    """One list a latent; none where nothing is encoded."""
 
 
 class LatentAnswer(Answer):
@@ -216,6 +216,37 @@ class EncodedAnswer(Answer):
     variance: list[float]
     kl: list[float]
     picture: str
+
+
+class FactorChoice(Answer):
+    """A factor with the value that is shown, of 0 … size − 1."""
+
+    name: str
+    size: int
+    value: int
+
+
+class SeenCode(Answer):
+    """Mean codes of an image before and after from a model, and σ before; ``missing`` says why there are none."""
+
+    id: str
+    side: Literal["foster", "diminish"]
+    before: list[float]
+    after: list[float]
+    deviation: list[float]
+    missing: str = ""
+
+
+class ManipulationAnswer(Answer):
+    """One example of a manipulation; its pictures come from ``manipulation/pixels``."""
+
+    epsilon: float
+    trained_epsilon: float
+    farthest: float
+    """How far the pixel moves that moves most."""
+    factors: list[FactorChoice]
+    row: int
+    models: list[SeenCode]
 
 
 class MatchAnswer(Answer):

@@ -9,7 +9,7 @@ from unweave.runs.folder import RunFolder
 from unweave.runs.row import read_object
 from unweave.studies.measures.fondue import TYPES, FondueReading
 from unweave.studies.record import DamagedRecord
-from unweave.web.catalogue import read_row
+from unweave.web.catalogue import Catalogue
 from unweave.web.numbers import number
 from unweave.web.schema import SearchAnswer, Visit
 from unweave.web.store import NotHere, ReadOnlyStore
@@ -21,7 +21,7 @@ def search_names(store: ReadOnlyStore) -> list[str]:
     return [name for name in planned(store) if _searched(_record(store, name))]
 
 
-def search_answer(store: ReadOnlyStore, name: str) -> SearchAnswer:
+def search_answer(store: ReadOnlyStore, catalogue: Catalogue, name: str) -> SearchAnswer:
     """A search from its record, its runs, and what it said at its end."""
     if name not in search_names(store):
         raise NotHere(f"there is no dimension search {name[:80]!r} in this store")
@@ -31,7 +31,8 @@ def search_answer(store: ReadOnlyStore, name: str) -> SearchAnswer:
     ended = _ended(store, name, f"{method}.json")
     kind = METHODS[method].criterion if method in METHODS else "trace"
     threshold = number(searched.get("threshold"))
-    visits = _visits(store, record, FondueReading(kind, int(searched.get("examples", 0))), over, threshold)
+    measure = FondueReading(kind, int(number(searched.get("examples")) or 0))
+    visits = _visits(store, catalogue, record, measure, over, threshold)
     return SearchAnswer(
         name=name,
         title=METHODS[method].title if method in METHODS else method,
@@ -48,7 +49,12 @@ def search_answer(store: ReadOnlyStore, name: str) -> SearchAnswer:
 
 
 def _visits(
-    store: ReadOnlyStore, record: dict[str, Any], measure: FondueReading, over: str, threshold: float | None
+    store: ReadOnlyStore,
+    catalogue: Catalogue,
+    record: dict[str, Any],
+    measure: FondueReading,
+    over: str,
+    threshold: float | None,
 ) -> list[Visit]:
     """The runs that a search has asked for, in its order; those that have not begun are left out."""
     found = []
@@ -57,7 +63,7 @@ def _visits(
             path = store.run(run_id)
         except NotHere:
             continue
-        row = read_row(path)
+        row = catalogue.read_now(path)
         value = None if row is None else number(row.get("latents" if over == "latents" else f"objective.{over}"))
         if row is None or value is None:
             continue

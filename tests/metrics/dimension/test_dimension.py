@@ -7,6 +7,7 @@ import pytest
 import torch
 from sklearn.neighbors import NearestNeighbors
 
+from unweave.metrics.dimension import neighbours
 from unweave.metrics.dimension.intrinsic import intrinsic
 from unweave.metrics.dimension.mle import mle
 from unweave.metrics.dimension.neighbours import distinct, neighbour_distances
@@ -182,3 +183,19 @@ def test_points_are_left_alone():
     mle(points)
     two_nn(points)
     torch.testing.assert_close(points, before, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("repeated", [False, True])
+def test_a_tree_finds_the_neighbours_that_products_find(dtype, repeated, monkeypatch):
+    points = torch.from_numpy(cube(1200, 3, embedded=8)).to(dtype)
+    points = points[torch.arange(1200) % 300] if repeated else points
+    by_tree = neighbour_distances(points, 20)
+    monkeypatch.setattr(neighbours, "FEW_DIRECTIONS", 0.0)
+    assert torch.equal(by_tree, neighbour_distances(points, 20))
+
+
+def test_many_directions_are_no_matter_for_a_tree():
+    many, few = torch.from_numpy(cube(1200, 16)), torch.from_numpy(cube(1200, 4, embedded=16))
+    assert neighbours._is_for_a_tree(few - few.mean(0))
+    assert not neighbours._is_for_a_tree(many - many.mean(0))

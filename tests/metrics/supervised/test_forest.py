@@ -5,7 +5,7 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 from unweave.metrics.supervised import forest as module
-from unweave.metrics.supervised.forest import Forest, Splits, descend
+from unweave.metrics.supervised.forest import Forest, Splits, Thresholds
 
 
 def grown(
@@ -15,7 +15,7 @@ def grown(
     binned = rng.integers(0, n_bins, (3, n_samples)).astype(np.int16)
     residual = rng.normal(size=(n_samples, n_trees)).astype(np.float32) + 0.2 * binned[[0]].T
     levels, leaf = Forest(binned, n_bins).grow(residual, np.array([2, 0, 1]))
-    return binned, residual, levels, leaf
+    return binned, residual, levels, leaf.T
 
 
 @pytest.mark.parametrize("n_trees", [1, 4, 20])
@@ -40,10 +40,13 @@ def test_splits_gains_and_sums_are_those_of_single_trees(
 
 def test_samples_descend_as_they_were_sorted_while_growing() -> None:
     binned, _, levels, leaf = grown(4)
-    again = np.zeros_like(leaf)
-    for splits in levels:
-        again = descend(again, splits, binned)
-    np.testing.assert_array_equal(again, leaf)
+    np.testing.assert_array_equal(Thresholds(binned, 12).descend(levels).T, leaf)
+    for tree in range(4):  # one sample after the other
+        for sample in range(binned.shape[1]):
+            node = 0
+            for splits in levels:
+                node = 2 * node + int(binned[splits.latent[node, tree], sample] > splits.threshold[node, tree])
+            assert node == leaf[tree, sample]
 
 
 def test_nothing_to_gain_keeps_samples_together_in_sums() -> None:

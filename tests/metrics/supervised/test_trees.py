@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingClassifier
 
-from unweave.metrics.supervised.trees import fast_trees, sklearn_trees, thresholds
+from unweave.metrics.supervised.trees import fast_trees, fast_trees_of_all, sklearn_trees, thresholds
 
 
 def table(n_classes: int, n_samples: int = 500, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -49,3 +49,16 @@ def test_labels_need_not_be_in_a_row_and_one_label_is_predicted_everywhere() -> 
     assert set(fast_trees(codes, named, codes).test) <= {10, 20, 40}
     assert (fast_trees(codes, np.full(200, 7), codes).test == 7).all()
     assert fast_trees(codes, np.full(200, 7), codes).importance.sum() == 0
+
+
+def test_columns_fitted_together_are_those_fitted_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.normal(size=(400, 4))
+    sizes = (2, 5, 1, 70, 3)
+    columns = [np.digitize(codes[:, 0], np.quantile(codes[:, 0], np.arange(1, n) / n)) for n in sizes]
+    together = fast_trees_of_all(codes[:300], [column[:300] for column in columns], codes[300:], n_rounds=4)
+    for column, fitted in zip(columns, together):
+        alone = fast_trees(codes[:300], column[:300], codes[300:], n_rounds=4)
+        np.testing.assert_allclose(fitted.importance, alone.importance, rtol=1e-12)
+        np.testing.assert_array_equal(fitted.train, alone.train)
+        np.testing.assert_array_equal(fitted.test, alone.test)

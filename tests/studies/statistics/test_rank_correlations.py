@@ -32,6 +32,12 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
     assert 0.88 < held / 150 <= 1.0
 
 
+def test_no_correlation_is_beyond_one() -> None:
+    for n in range(4, 40):  # of 17, 27 and 28 the quotient is 1 + 2e-16
+        found = rank_correlations({"a": np.arange(n), "b": np.arange(n) ** 3, "c": -np.arange(n)}, n_draws=2)
+        assert 1.0 - 1e-12 < np.abs(found.value).max() <= 1.0
+
+
 def test_a_constant_column_has_no_correlation_and_says_so() -> None:
     found = rank_correlations({"x": np.arange(9.0), "flat": np.ones(9)}, n_draws=5)
     assert np.isnan(found.value[0, 1])

@@ -10,16 +10,22 @@ CENTRES = (8.0, 24.0)
 RADII = (3.0, 7.0)
 
 
-def render_discs(n_x: int, n_y: int, n_sizes: int, width: float = 1.0) -> UInt8[Tensor, "sample 1 height width"]:
+def render_discs(
+    n_x: int, n_y: int, n_sizes: int, width: float = 1.0, reach: float = 1.0
+) -> UInt8[Tensor, "sample 1 height width"]:
     """All discs of the grid (x, y, size), the last running fastest.
 
     Edges are soft: a step in size or position is a fraction of a pixel, which a hard edge would show in a few pixels
     only or, where two steps round alike, not at all. ``width`` is how far they go to the sides, as a share of how far
-    they go up and down.
+    they go up and down, ``reach`` how far they go there, as a share of ``CENTRES``.
     """
-    middle, reach = sum(CENTRES) / 2, width * (CENTRES[1] - CENTRES[0]) / 2
-    across_ends = (middle - reach, middle + reach)
-    x, y, radius = torch.meshgrid(_steps(across_ends, n_x), _steps(CENTRES, n_y), _steps(RADII, n_sizes), indexing="ij")
+    middle, far = sum(CENTRES) / 2, reach * (CENTRES[1] - CENTRES[0]) / 2
+    xs, ys = (_steps((middle - way, middle + way), n) for way, n in ((width * far, n_x), (far, n_y)))
+    return discs_at(*torch.meshgrid(xs, ys, _steps(RADII, n_sizes), indexing="ij"))
+
+
+def discs_at(x: Tensor, y: Tensor, radius: Tensor) -> UInt8[Tensor, "sample 1 height width"]:
+    """A disc for every centre and radius, in pixels."""
     pixel = torch.arange(N_PIXELS) + 0.5
     across = pixel.view(1, 1, -1) - x.reshape(-1, 1, 1)
     down = pixel.view(1, -1, 1) - y.reshape(-1, 1, 1)

@@ -1,41 +1,81 @@
-"""Distances to nearest neighbours by blocked brute force, in bounded memory."""
+"""Distances to nearest neighbours: by a k-d tree where codes fill few directions, by blocked products elsewhere."""
+
+from collections.abc import Iterator
 
 import torch
 
 from unweave.shapes import Float, Int, Tensor
 
-BLOCK_BYTES = 64 * 2**20
-"""Memory for one block of distances, and for one of differences."""
+BLOCK_BYTES, WIDE_BLOCK_BYTES = 8 * 2**20, 64 * 2**20
+"""Memory for one block of distances, and for one of differences: about what a core's cache holds, where products do not
+take longer than what follows them."""
+
+NARROW = 64
+"""Features up to which points are narrow."""
 
 SPARE = 4
 """Further candidates kept from the rounded distances, so that the exact ones can change their order."""
 
+FEW_DIRECTIONS = 8.0
+"""Up to so many, counted by their variances, a tree looks at a small part of the points."""
+
 
 def neighbour_distances(
-    points: Float[Tensor, "sample feature"], n_neighbours: int, *, block_bytes: int = BLOCK_BYTES
+    points: Float[Tensor, "sample feature"], n_neighbours: int, *, block_bytes: int | None = None
 ) -> Float[Tensor, "sample neighbour"]:
     """Euclidean distances of every point to its nearest others, ascending, in float64.
 
-    Candidates come from ‖x − y‖² = ‖x‖² + ‖y‖² − 2 x·y in the precision of the points, one matrix product a block;
-    the distances returned are taken from differences, so near neighbours do not drown in rounding.
+    Candidates come from a search in the precision of the points; the distances returned are taken from differences, so
+    near neighbours do not drown in rounding.
     """
     n_points = len(points)
     if n_points <= n_neighbours:
         raise ValueError(f"{n_neighbours} neighbours need at least {n_neighbours + 1} points, given {n_points}")
     centred = points - points.mean(0)
-    squares = centred.square().sum(1)
-    n_candidates = min(n_points - 1, n_neighbours + SPARE)
-    rows = max(1, block_bytes // (8 * n_points))
+    narrow = points.shape[1] <= NARROW and points.device.type == "cpu"
+    block_bytes = block_bytes or (BLOCK_BYTES if narrow else WIDE_BLOCK_BYTES)
+    n_candidates = min(n_points, n_neighbours + SPARE + 1)
+    search = _by_tree if narrow and _is_for_a_tree(centred) else _by_products
     found = []
+    for begin, candidates in search(centred, n_candidates, block_bytes):
+        block = centred[begin : begin + len(candidates)]
+        distances = _exact(block, centred, candidates, block_bytes)
+        distances[candidates == _places(begin, block)[:, None]] = torch.inf  # no point is its own neighbour
+        found.append(distances.sort(1).values[:, :n_neighbours])
+    return torch.cat(found)
+
+
+def _is_for_a_tree(centred: Float[Tensor, "sample feature"]) -> bool:
+    if len(centred) < 1000:
+        return False
+    variances = torch.linalg.eigvalsh(centred.T.to(torch.float64) @ centred.to(torch.float64)).clamp(min=0)
+    # (Σ λ)² / Σ λ²: as many directions as would have equal variances
+    return bool(variances.sum() ** 2 <= FEW_DIRECTIONS * variances.square().sum())
+
+
+def _by_tree(centred: Float[Tensor, "sample feature"], n: int, block_bytes: int) -> Iterator[tuple[int, Tensor]]:
+    from scipy.spatial import cKDTree
+
+    table = centred.numpy()
+    tree = cKDTree(table)
+    rows = max(1, block_bytes // (16 * n))
+    for begin in range(0, len(table), rows):
+        yield begin, torch.from_numpy(tree.query(table[begin : begin + rows], k=n)[1]).view(-1, n)
+
+
+def _by_products(centred: Float[Tensor, "sample feature"], n: int, block_bytes: int) -> Iterator[tuple[int, Tensor]]:
+    squares, n_points = centred.square().sum(1), len(centred)
+    rows = max(1, block_bytes // (8 * n_points))
     for begin in range(0, n_points, rows):
         block = centred[begin : begin + rows]
-        # ‖x‖² is the same for the whole row and does not change the order
+        # ‖x − y‖² = ‖x‖² + ‖y‖² − 2 x·y; ‖x‖² is the same for the whole row and does not change the order
         rounded = torch.addmm(squares, block, centred.T, alpha=-2.0)
-        places = torch.arange(len(block), device=points.device)
-        rounded[places, begin + places] = torch.inf
-        candidates = rounded.topk(n_candidates, dim=1, largest=False, sorted=False).indices
-        found.append(_exact(block, centred, candidates, block_bytes).sort(1).values[:, :n_neighbours])
-    return torch.cat(found)
+        rounded[torch.arange(len(block), device=block.device), _places(begin, block)] = -torch.inf
+        yield begin, rounded.topk(n, dim=1, largest=False, sorted=False).indices
+
+
+def _places(begin: int, block: Tensor) -> Int[Tensor, " row"]:
+    return torch.arange(begin, begin + len(block), device=block.device)
 
 
 def distinct(points: Float[Tensor, "sample feature"]) -> Float[Tensor, "distinct feature"]:

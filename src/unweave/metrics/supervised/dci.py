@@ -26,7 +26,6 @@ say nothing about how much. Informativeness alone does not see rotations.
 - A constant factor has no importance and weighs nothing.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,11 +36,10 @@ from unweave.metrics.estimators.arrays import check_count
 from unweave.metrics.estimators.side_by_side import side_by_side
 from unweave.metrics.row import Metric
 from unweave.metrics.supervised.split import Split, split
-from unweave.metrics.supervised.trees import N_ROUNDS, Fitted, fast_trees, sklearn_trees
+from unweave.metrics.supervised.trees import N_ROUNDS, Fitted, fast_trees_of_all, sklearn_trees
 from unweave.shapes import Float, Tensor
 
-Learner = Callable[..., Fitted]
-BACKENDS: dict[str, Learner] = {"fast": fast_trees, "sklearn": sklearn_trees}
+BACKENDS = ("fast", "sklearn")
 SMOOTHING = 1e-11
 
 
@@ -87,7 +85,7 @@ def dci(
         raise ValueError(f"backend must be {' or '.join(BACKENDS)}, not {backend!r}")
     check_count(n_rounds, "n_rounds")
     parts = split(codes, factors, test_codes, test_factors, n_train=n_train, n_test=n_test, seed=seed)
-    fitted = _fit_all(BACKENDS[backend], parts, n_rounds)
+    fitted = _fit_all(backend, parts, n_rounds)
     importance = np.stack([model.importance for model in fitted], axis=1)
     test = np.array([np.mean(model.test == truth) for model, truth in zip(fitted, parts.test_factors.T)])
     train = np.array([np.mean(model.train == truth) for model, truth in zip(fitted, parts.factors.T)])
@@ -107,13 +105,31 @@ def dci(
     )
 
 
-def _fit_all(learn: Learner, parts: Split, n_rounds: int) -> list[Fitted]:
+def _fit_all(backend: str, parts: Split, n_rounds: int) -> list[Fitted]:
     """One classifier a factor; a factor costs as much as it has values."""
+    columns = list(parts.factors.T)
+    if backend == "fast":
+        # the factors of a thread grow their trees side by side
+        shares = _dealt([len(np.unique(factor)) for factor in columns], torch.get_num_threads())
+        found = side_by_side(
+            lambda share: fast_trees_of_all(parts.codes, [columns[k] for k in share], parts.test_codes, n_rounds),
+            shares,
+        )
+        told = {k: fitted for share, each in zip(shares, found) for k, fitted in zip(share, each)}
+        return [told[k] for k in range(len(columns))]
     return side_by_side(
-        lambda factor: learn(parts.codes, factor, parts.test_codes, n_rounds),
-        list(parts.factors.T),
+        lambda factor: sklearn_trees(parts.codes, factor, parts.test_codes, n_rounds),
+        columns,
         size=lambda factor: len(np.unique(factor)),
     )
+
+
+def _dealt(sizes: list[int], n_shares: int) -> list[list[int]]:
+    """Places in so many shares of about equal size, the largest first to the smallest share."""
+    shares: list[list[int]] = [[] for _ in range(min(n_shares, len(sizes)))]
+    for place in sorted(range(len(sizes)), key=lambda place: -sizes[place]):
+        min(shares, key=lambda share: sum(sizes[one] for one in share)).append(place)
+    return shares
 
 
 def disentanglement(importance: Float[np.ndarray, "latent factor"]) -> float:

@@ -2,14 +2,14 @@
 
 A level's histograms are sums of rows over samples sorted by bin, for all trees in one pass. Only what goes right is
 summed: the rest of its parent is on the left. Numbers that are summed lie sample × tree, so that a sample is one
-stride; where samples stand lies tree × sample, so that a comparison is one stride.
+stride. Which samples go right at a split is a row of bits, written down once for every threshold of every latent.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch.nn.functional import embedding_bag
 
 from unweave.shapes import Float, Int, UInt8
 
@@ -33,11 +33,50 @@ class Splits(NamedTuple):
     """Residuals on the left and on the right."""
 
 
+Bits = UInt8[np.ndarray, "tree eighth"]
+"""A yes or no of every sample, eight in a byte."""
+
+
+class Thresholds:
+    """Which samples lie above every bin of every latent, as bits; so samples go down a tree eight at a time."""
+
+    def __init__(self, binned: Int[np.ndarray, "latent sample"], n_bins: int) -> None:
+        self.n_bins, self.n_samples = n_bins, binned.shape[1]
+        every = np.arange(n_bins, dtype=binned.dtype)[:, None]
+        self.above = np.concatenate([np.packbits(row > every, axis=1, bitorder="little") for row in binned])
+
+    def turns(self, splits: Splits, before: Sequence[Bits]) -> Bits:
+        """Who goes right at the next level, given who went right at those before."""
+        right = self.above[splits.latent * self.n_bins + splits.threshold]
+        # of two nodes side by side, the turn before says in which of them a sample stands
+        for turn in reversed(before):
+            right = (right[0::2] & ~turn) | (right[1::2] & turn)
+        return right[0]
+
+    def leaf(self, turns: Sequence[Bits]) -> UInt8[np.ndarray, "sample tree"]:
+        """The number of every sample's node: left is 0 and right is 1, the first turn foremost."""
+        node = self._unpacked(turns[0])
+        for turn in turns[1:]:
+            node = (node << 1) | self._unpacked(turn)
+        return node.T.copy()
+
+    def descend(self, levels: Sequence[Splits]) -> UInt8[np.ndarray, "sample tree"]:
+        """Each sample's leaf."""
+        turns: list[Bits] = []
+        for splits in levels:
+            turns.append(self.turns(splits, turns))
+        return self.leaf(turns)
+
+    def _unpacked(self, bits: Bits) -> UInt8[np.ndarray, "tree sample"]:
+        return np.unpackbits(bits, axis=1, count=self.n_samples, bitorder="little")
+
+
 class Forest:
     """Codes in bins, sorted once for any number of trees."""
 
     def __init__(self, binned: Int[np.ndarray, "latent sample"], n_bins: int) -> None:
         self.binned, self.n_bins, self.n_latents = binned, n_bins, len(binned)
+        self.thresholds = Thresholds(binned, n_bins)
         counts = np.stack([np.bincount(row, minlength=n_bins) for row in binned])
         self.few = bool(counts.max() < PACKED)
         self.counts = counts.cumsum(1)[None, :, :, None].astype(np.float32)
@@ -46,19 +85,20 @@ class Forest:
 
     def grow(
         self, residual: Float[np.ndarray, "sample tree"], order: Int[np.ndarray, " latent"]
-    ) -> tuple[list[Splits], UInt8[np.ndarray, "tree sample"]]:
+    ) -> tuple[list[Splits], UInt8[np.ndarray, "sample tree"]]:
         """The splits of every level, and each sample's leaf. Of equal splits the first latent in ``order`` wins."""
         sums, counts = _upto(self._sum([residual])), self.counts
-        levels, leaf = [], np.zeros(residual.shape[::-1], np.uint8)
+        levels: list[Splits] = []
+        turns: list[Bits] = []
         for level in range(DEPTH):
             levels.append(_best_splits(sums, counts, order))
-            leaf = descend(leaf, levels[-1], self.binned)
+            turns.append(self.thresholds.turns(levels[-1], turns))
             if level + 1 < DEPTH:
-                standing = leaf.T.copy()
-                right = [standing == 2 * node + 1 for node in range(2**level)]
+                node = self.thresholds.leaf(turns)
+                right = [node == 2 * parent + 1 for parent in range(2**level)]
                 part, n_part = self._sum_and_count(residual, right)
                 sums, counts = _children(sums, part), _children(counts, n_part)
-        return levels, leaf
+        return levels, self.thresholds.leaf(turns)
 
     def _sum_and_count(
         self, residual: Float[np.ndarray, "sample tree"], masks: list[np.ndarray]
@@ -86,20 +126,7 @@ class Forest:
         return wide.reshape(n_tables, self.n_latents, self.n_bins, n_trees)
 
     def _bags(self, table: Float[np.ndarray, "sample column"]) -> Float[np.ndarray, "bag column"]:
-        return embedding_bag(self.rows, torch.from_numpy(table), self.starts, mode="sum").numpy()
-
-
-def descend(
-    leaf: UInt8[np.ndarray, "tree sample"], splits: Splits, binned: Int[np.ndarray, "latent sample"]
-) -> UInt8[np.ndarray, "tree sample"]:
-    """One level down: the nodes below are numbered left and right in turn."""
-    below = leaf << 1
-    for node, (latent, threshold) in enumerate(zip(splits.latent, splits.threshold)):
-        right = binned[latent] > threshold.astype(binned.dtype)[:, None]
-        if len(splits.latent) > 1:
-            right &= leaf == node
-        below |= right.view(np.uint8)
-    return below
+        return torch.embedding_bag(torch.from_numpy(table), self.rows, self.starts)[0].numpy()
 
 
 def _best_splits(

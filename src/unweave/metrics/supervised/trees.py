@@ -8,12 +8,13 @@ that are equal share their importance exactly instead of by lot. The trees of al
 histograms of a level are one sum of rows over sorted samples.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from unweave.metrics.supervised.forest import DEPTH, N_TOGETHER, Forest, Splits, descend
+from unweave.metrics.supervised.forest import DEPTH, N_TOGETHER, Forest, Splits, Thresholds
 from unweave.shapes import Float, Int, UInt8
 
 N_ROUNDS = 100
@@ -40,15 +41,26 @@ def fast_trees(
     n_rounds: int = N_ROUNDS,
 ) -> Fitted:
     """Fit on (codes, labels), predict both tables. One label, or codes that never vary, give the commonest label."""
-    classes, targets = np.unique(labels, return_inverse=True)
-    if len(classes) == 1 or (codes == codes[0]).all():
-        return _commonest(codes, labels, test)
+    return fast_trees_of_all(codes, [labels], test, n_rounds)[0]
+
+
+def fast_trees_of_all(
+    codes: Float[np.ndarray, "sample latent"],
+    columns: Sequence[Int[np.ndarray, " sample"]],
+    test: Float[np.ndarray, "test latent"],
+    n_rounds: int = N_ROUNDS,
+) -> list[Fitted]:
+    """One classifier for each column of labels, as :func:`fast_trees` fits it; their trees grow side by side."""
+    if (codes == codes[0]).all():
+        return [_commonest(codes, labels, test) for labels in columns]
     n_bins = len(codes) if len(codes) <= N_FEW else N_BINS
     edges = [thresholds(column, n_bins) for column in codes.T]
     forest = Forest(_bin(codes, edges), max(map(len, edges)) + 1)
-    tables = forest.binned, _bin(test, edges)
-    importance, decided = _boost(forest, tables, targets, len(classes), n_rounds)
-    return Fitted(_share(_even(importance, tables[0])), classes[decided[0]], classes[decided[1]])
+    unseen = Thresholds(_bin(test, edges), forest.n_bins)
+    told: dict[int, Fitted] = {}
+    for places in _together([_n_trees(labels) for labels in columns]):
+        told |= zip(places, _boost(forest, unseen, [columns[place] for place in places], n_rounds))
+    return [told[place] if place in told else _commonest(codes, labels, test) for place, labels in enumerate(columns)]
 
 
 def sklearn_trees(
@@ -82,34 +94,68 @@ def thresholds(column: Float[np.ndarray, " sample"], n_bins: int) -> Float[np.nd
     return np.sort(middles[widest[first]])
 
 
+def _n_trees(labels: Int[np.ndarray, " sample"]) -> int:
+    """Trees a round: one a class, but one for two classes and none for one."""
+    n_classes = len(np.unique(labels))
+    return n_classes if n_classes > 2 else n_classes - 1
+
+
+def _together(n_trees: list[int]) -> list[list[int]]:
+    """Columns whose trees grow side by side, by their places: as many as fit, the largest first."""
+    bundles: list[list[int]] = []
+    for place in sorted(range(len(n_trees)), key=lambda place: -n_trees[place]):
+        fitting = [each for each in bundles if sum(n_trees[one] for one in (*each, place)) <= N_TOGETHER]
+        if fitting and n_trees[place]:
+            fitting[0].append(place)
+        elif n_trees[place]:
+            bundles.append([place])
+    return bundles
+
+
 def _boost(
-    forest: Forest,
-    tables: tuple[Int[np.ndarray, "latent sample"], Int[np.ndarray, "latent test"]],
-    targets: Int[np.ndarray, " sample"],
-    n_classes: int,
-    n_rounds: int,
-) -> tuple[Float[np.ndarray, " latent"], list[Int[np.ndarray, " _"]]]:
-    """Total variance reduction of every latent, and the class of every row of both tables after the last round."""
-    truth, priors = _truth_and_priors(targets, n_classes)
-    scores, unseen = (np.repeat(priors[None], table.shape[1], axis=0) for table in tables)
-    importance = np.zeros(forest.n_latents)
+    forest: Forest, unseen: Thresholds, columns: list[Int[np.ndarray, " sample"]], n_rounds: int
+) -> list[Fitted]:
+    """One classifier for each column of labels; a tree is a column of all tables here."""
+    classes, targets = zip(*(np.unique(labels, return_inverse=True) for labels in columns))
+    truths, priors = zip(*(_truth_and_priors(own, len(known)) for own, known in zip(targets, classes)))
+    ends = np.cumsum([len(prior) for prior in priors])
+    owners = [slice(end - len(prior), end) for end, prior in zip(ends, priors)]
+    # (K − 1)/K, for more than two classes only
+    shares = [1.0 if len(known) == 2 else (len(known) - 1) / len(known) for known in classes]
+    factor = np.repeat(np.array(shares, np.float32), [len(prior) for prior in priors])
+    truth = np.concatenate(truths, axis=1)
+    scores, new = (np.repeat(np.concatenate(priors)[None], n, axis=0) for n in (len(truth), unseen.n_samples))
+    importance = np.zeros((len(factor), forest.n_latents))
     generator = np.random.default_rng(0)
     for _ in range(n_rounds):
-        probability = _probability(scores)
+        probability = np.concatenate([_probability(scores[:, own]) for own in owners], axis=1)
         order = generator.permutation(forest.n_latents)
-        for some in _together(len(priors)):
+        for some in _portions(len(factor)):
             levels, leaf = forest.grow(truth[:, some] - probability[:, some], order)
-            for splits in levels:
-                importance += np.bincount(splits.latent.ravel(), splits.gain.ravel(), forest.n_latents)
+            importance[some] += _gained(levels, forest.n_latents)
             places = _places(leaf)
-            step = RATE * _newton(levels[-1].sums, probability[:, some], places, n_classes)
+            step = RATE * _newton(levels[-1].sums, probability[:, some], places, factor[some])
             scores[:, some] += step.take(places)
-            unseen[:, some] += step.take(_places(_leaf(levels, tables[1], len(leaf))))
-    return importance, [_decide(scores), _decide(unseen)]
+            new[:, some] += step.take(_places(unseen.descend(levels)))
+    return [
+        Fitted(
+            _share(_even(importance[own].sum(0), forest.binned)),
+            known[_decide(scores[:, own])],
+            known[_decide(new[:, own])],
+        )
+        for own, known in zip(owners, classes)
+    ]
 
 
-def _together(n_trees: int) -> list[slice]:
+def _portions(n_trees: int) -> list[slice]:
     return [slice(at, min(at + N_TOGETHER, n_trees)) for at in range(0, n_trees, N_TOGETHER)]
+
+
+def _gained(levels: list[Splits], n_latents: int) -> Float[np.ndarray, "tree latent"]:
+    """The variance that every latent takes away in every tree."""
+    latent, gain = (np.concatenate([getattr(splits, name) for splits in levels]) for name in ("latent", "gain"))
+    place = latent + n_latents * np.arange(latent.shape[1])
+    return np.bincount(place.ravel(), gain.ravel(), n_latents * latent.shape[1]).reshape(-1, n_latents)
 
 
 def _truth_and_priors(targets: Int[np.ndarray, " sample"], n_classes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -130,32 +176,23 @@ def _decide(scores: Float[np.ndarray, "sample tree"]) -> Int[np.ndarray, " sampl
     return (scores[:, 0] > 0).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(1)
 
 
-def _places(leaf: UInt8[np.ndarray, "tree sample"]) -> Int[np.ndarray, "sample tree"]:
+def _places(leaf: UInt8[np.ndarray, "sample tree"]) -> Int[np.ndarray, "sample tree"]:
     """Each sample's leaf among those of all trees, one after another."""
-    return leaf.T.copy() + np.arange(len(leaf)) * 2**DEPTH
+    return leaf + np.arange(leaf.shape[1]) * 2**DEPTH
 
 
 def _newton(
     sums: Float[np.ndarray, "side node tree"],
     probability: Float[np.ndarray, "sample tree"],
     places: Int[np.ndarray, "sample tree"],
-    n_classes: int,
+    factor: Float[np.ndarray, " tree"],
 ) -> Float[np.ndarray, " leaf"]:
-    """(K − 1)/K · Σ residual / Σ p (1 − p) in every leaf, the factor for more than two classes only."""
+    """(K − 1)/K · Σ residual / Σ p (1 − p) in every leaf."""
     slope = sums.transpose(2, 1, 0).ravel()
     weight = torch.from_numpy(probability * (1.0 - probability)).flatten()
     curvature = torch.zeros(len(slope)).scatter_add_(0, torch.from_numpy(places).flatten(), weight).numpy()
-    factor = np.float32(1.0 if n_classes == 2 else (n_classes - 1) / n_classes)
-    return np.where(curvature < TINY, np.float32(0), factor * slope / np.maximum(curvature, TINY))
-
-
-def _leaf(
-    levels: list[Splits], binned: Int[np.ndarray, "latent sample"], n_trees: int
-) -> UInt8[np.ndarray, "tree sample"]:
-    leaf = np.zeros((n_trees, binned.shape[1]), np.uint8)
-    for splits in levels:
-        leaf = descend(leaf, splits, binned)
-    return leaf
+    stretch = np.repeat(factor, 2**DEPTH) * slope
+    return np.where(curvature < TINY, np.float32(0), stretch / np.maximum(curvature, TINY))
 
 
 def _bin(codes: Float[np.ndarray, "sample latent"], edges: list[np.ndarray]) -> Int[np.ndarray, "latent sample"]:

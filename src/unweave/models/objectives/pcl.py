@@ -33,6 +33,7 @@ class PCL(Method):
     """
 
     name: ClassVar[str] = "pcl"
+    warms_up: ClassVar[bool] = False
     posterior: ClassVar[Posterior] = Deterministic()
     decodes: ClassVar[bool] = False
     protocol: Literal["images", "original"] = "images"

@@ -27,6 +27,7 @@ class Perturbation(Method):
     """
 
     name: ClassVar[str] = "perturbation"
+    warms_up: ClassVar[bool] = False
     kept: ClassVar[tuple[str, ...]] = (MANIPULATION,)
     encodes: ClassVar[bool] = False
     foster: tuple[Given, ...] = number((), entries=(1, 64), help="runs whose models the change is to suit")

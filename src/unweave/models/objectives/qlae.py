@@ -27,6 +27,7 @@ class QLAE(Method):
     """
 
     name: ClassVar[str] = "qlae"
+    warms_up: ClassVar[bool] = False
     posterior: ClassVar[Posterior] = Deterministic()
     measured: ClassVar[Mapping[str, Mapping[str, Any]]] = {"infomec": {"discrete": True}}
     values: int = number(10, least=2, most=10_000, help="values that a latent can take")

@@ -35,6 +35,7 @@ class WSGAN(Method):
     """
 
     name: ClassVar[str] = "ws_gan"
+    warms_up: ClassVar[bool] = False
     kept: ClassVar[tuple[str, ...]] = (ENCODER, GENERATOR)
     pairs: Literal["share", "change", "rank", "random"] = "share"
     nuisances: int = number(

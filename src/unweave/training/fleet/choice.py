@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import nn
 from unweave.data.world import Data
 from unweave.models.networks import Conv
 from unweave.models.objectives import MODEL
-from unweave.training.batches import rehearse
+from unweave.training.batches import rehearse_anywhere
 from unweave.training.experiment import Experiment, Form
 from unweave.training.fleet.backend import Backend
 from unweave.training.fleet.dense import dense_stack
@@ -63,11 +64,10 @@ def _n_activations(networks: Mapping[str, nn.Module], experiment: Experiment, fo
         for module in network.modules()
         if not list(module.children())
     ]
-    with torch.device("meta"), torch.no_grad():
-        rehearse(experiment, networks, form)
+    rehearse_anywhere(replace(experiment, batch_size=1), networks, form)
     for hook in hooks:
         hook.remove()
-    return sum(sizes)
+    return experiment.batch_size * sum(sizes)
 
 
 def _n_values(out: Any) -> int:

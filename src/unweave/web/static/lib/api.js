@@ -51,6 +51,8 @@ export async function decodeMany(id, codes) {
 
 export const examplePixels = async (id, query) => pictures(await ask(run(id, `/examples/pixels?${query}`)));
 
+export const manipulatedPixels = async (id, query) => pictures(await ask(run(id, `/manipulation/pixels?${query}`)));
+
 export async function encode(id, file) {
   const headers = { "content-type": "application/octet-stream" };
   return (await ask(run(id, "/encode"), { method: "POST", headers, body: file })).json();

@@ -4,6 +4,7 @@ import { get, run as address } from "../lib/api.js";
 import { h, poll, show, whenSeen } from "../lib/dom.js";
 import { KINDS, MEANING, number } from "../lib/format.js";
 import { about, diagnosis, histograms, rebuilt, scores, training } from "./sections.js";
+import { manipulation } from "./manipulation.js";
 import { Steering } from "./sliders.js";
 import { Pad } from "./pad.js";
 import { strips } from "./strips.js";
@@ -12,7 +13,16 @@ export async function open(place, { name }) {
   const about = await get(address(name));
   document.title = `${about.title} · unweave`;
   if (about.state !== "done" || about.message) return waiting(place, about);
-  await finished(place, about);
+  await (about.objective === "perturbation" ? altering(place, about) : finished(place, about));
+}
+
+/** A manipulation encodes nothing: what it does to images, its losses, and how it was made. */
+async function altering(place, run) {
+  const parts = { view: h("div"), training: h("section", { id: "training" }, h("h2", {}, "Over training")), about: h("section", { id: "about" }, h("h2", {}, "This run")) };
+  show(place, heading(run), ...Object.values(parts));
+  await manipulation(parts.view, run);
+  whenSeen(parts.training, () => training(parts.training, run.id, null));
+  about(parts.about, run, []);
 }
 
 const heading = (about) => h("div", { class: "heading" }, h("div", {}, h("h1", {}, about.title), h("p", { class: "quiet" }, about.id)),
@@ -29,7 +39,7 @@ function waiting(place, about) {
   if (["failed", "done"].includes(about.state)) return;
   poll(place, 2500, async () => {
     const now = await get(address(about.id));
-    if (now.state === "done") return finished(place, now);
+    if (now.state === "done") return open(place, { name: about.id });
     if (now.step !== about.step || now.state !== about.state) {
       Object.assign(about, now);
       message.textContent = now.message;

@@ -65,11 +65,11 @@ export async function training(place, id, types) {
     return;
   }
   const kl = found.kl.map((values, latent) => ({ name: `latent ${latent}`, values, kind: types?.[latent] ?? "active", label: String(latent) }));
-  const shown = ["loss", "reconstruction", "kl"].filter((name) => name in found.terms);
+  const shown = (found.terms.gap ? ["foster", "diminish", "gap"] : ["loss", "reconstruction", "kl"]).filter((name) => name in found.terms);
   const names = shown.length ? shown : Object.keys(found.terms).slice(0, 3);
   place.append(h("div", { class: "charts" },
-    figure(lines({ x: found.steps, series: kl, yName: "KL (nats)", label: "KL of every latent over training", zero: true }), { name: `${id}-kl`, caption: "KL of every latent: those that are switched off fall to 0 and stay there." }),
-    names.map((name) => figure(lines({ x: found.steps, series: [{ name, values: found.terms[name] }], yName: name, label: `${name} over training`, log: name !== "kl" }), { name: `${id}-${name}`, caption: name.replaceAll("_", " ") }))));
+    kl.length === 0 ? null : figure(lines({ x: found.steps, series: kl, yName: "KL (nats)", label: "KL of every latent over training", zero: true }), { name: `${id}-kl`, caption: "KL of every latent: those that are switched off fall to 0 and stay there." }),
+    names.map((name) => figure(lines({ x: found.steps, series: [{ name, values: found.terms[name] }], yName: name, label: `${name} over training`, log: name !== "kl" && !found.terms.gap }), { name: `${id}-${name}`, caption: name.replaceAll("_", " ") }))));
 }
 
 export async function scores(place, run) {
@@ -104,13 +104,15 @@ function matrices(all, run) {
     h("p", { class: "quiet" }, "A disentangled code has one strong cell in each column: one latent for each factor. The rows of passive latents are empty."));
 }
 
-export function about(place, run) {
+export function about(place, run, kinds = ["npz", "parquet"]) {
   const flat = (value, above = "") => Object.entries(value).flatMap(([key, inner]) => {
     const name = above ? `${above}.${key}` : key;
     return inner !== null && typeof inner === "object" && !Array.isArray(inner) ? flat(inner, name) : [[name, inner]];
   });
-  const shown = (value) => (Array.isArray(value) ? value.join(", ") : number(value)) || "–";
+  const item = (value) => (value !== null && typeof value === "object" ? Object.values(value).join(" ") : value);
+  const shown = (value) => (Array.isArray(value) ? value.map(item).join(", ") : number(value)) || "–";
   const facts = flat({ ...run.config, ...run.environment }).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, typeof value === "boolean" ? (value ? "yes" : "no") : shown(value))));
   const take = (kind) => h("a", { class: "button", href: address(run.id, `/codes.${kind}?n=10000`), download: "" }, `codes as ${kind}`);
-  place.append(h("p", {}, take("npz"), " ", take("parquet")), h("p", { class: "quiet" }, "Mean, variance, sample and KL of up to 10,000 examples, with their factors."), h("dl", { class: "facts" }, facts));
+  const taken = kinds.length ? [h("p", {}, kinds.flatMap((kind) => [take(kind), " "])), h("p", { class: "quiet" }, "Mean, variance, sample and KL of up to 10,000 examples, with their factors.")] : null;
+  place.append(...[taken, h("dl", { class: "facts" }, facts)].flat().filter(Boolean));
 }
