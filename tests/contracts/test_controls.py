@@ -25,7 +25,7 @@ from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.training.experiment import Experiment, experiment_to
 
-CHAIN = [name for name in REPRODUCTIONS if name.startswith(("z-fig-4.", "z-table-4."))]
+CHAIN = [name for name in REPRODUCTIONS if name.startswith(("z-fig-4.", "z-table-4.", "u-epsilon", "u-transfer"))]
 """Their results are a chain of models: tests/recipes/test_z_bias.py has their controls."""
 
 LAYERS = [
