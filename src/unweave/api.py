@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from unweave.config import from_plain
 from unweave.data import WORLDS, Data, World
+from unweave.data.world import called
 from unweave.evaluation.diagnosis import diagnose_codes
 from unweave.evaluation.findings import expected_of, findings
 from unweave.evaluation.points import Points, points_of_file, points_of_run, points_of_world
@@ -141,7 +142,7 @@ def train(
             "plan": plan,
         }
     )
-    with _watched(f"{experiment.objective.name} on {experiment.world.name}", quiet) as how:
+    with _watched(f"{experiment.objective.name} on {called(experiment.world)}", quiet) as how:
         return Run(loop.train(experiment, folder, how=how))
 
 

@@ -90,6 +90,17 @@ def later(default: Any, *, help: str = "", **bounds: Bound) -> Any:
     return dataclasses.field(default=default, metadata=about)
 
 
+def noted(default: Any, *, help: str = "", hidden: bool = False) -> Any:
+    """A field that says nothing of which data it is: it stays out of ids. A hidden one is filled in by itself."""
+    about = {"help": help, "later": True, "identity": False, "hidden": hidden}
+    return dataclasses.field(default=default, metadata=about)
+
+
+def text(default: Any, help: str) -> Any:
+    """A field that is explained and not bounded."""
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
 def word(default: str, letters: str, *, help: str = "") -> Any:
     """A field that holds a text of these letters alone: one that becomes part of a file's name."""
     return dataclasses.field(default=default, metadata={"help": help, "letters": letters})

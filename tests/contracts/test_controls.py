@@ -28,10 +28,12 @@ from unweave.training.experiment import Experiment, experiment_to
 CHAIN = [name for name in REPRODUCTIONS if name.startswith(("z-fig-4.", "z-table-4."))]
 """Their results are a chain of models: tests/recipes/test_z_bias.py has their controls."""
 
-LAYERS = [name for name in REPRODUCTIONS if name.startswith(("b-fig-7.", "b-fig-C")) and name != "b-fig-7.1"]
+LAYERS = [
+    name for name in REPRODUCTIONS if name.startswith(("b-fig-7.", "b-fig-C", "b-fig-8.11")) and name[-4:] != "-7.1"
+]
 """Judged by the weights of runs, of which only untrained ones are here."""
 
-DEAR = ("b-fig-8.9", "b-fig-8.10", "b-fig-8.11")
+DEAR = ("b-fig-8.1", "b-fig-8.9", "b-fig-8.10")
 """Untrained networks by the dozen, each with its dimensions."""
 
 Found = dict[str, Any]

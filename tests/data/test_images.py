@@ -12,6 +12,7 @@ from PIL import Image
 
 from unweave.config import fingerprint
 from unweave.data.images import Images
+from unweave.data.world import called
 
 RNG = np.random.default_rng(0)
 GREY = RNG.integers(0, 256, (5, 8, 6), dtype=np.uint8)
@@ -169,13 +170,98 @@ def test_other_contents_are_another_run(tmp_path: Path) -> None:
     changed[0, 0] ^= 1
     Image.fromarray(changed).save(path / "0.png")
     names.append(fingerprint(Images(str(path)).resolve()))
-    with pytest.raises(ValueError, match="has changed"):
-        world.load()
+    with pytest.warns(UserWarning, match="f has changed; going on with the 5 images that were kept in"):
+        assert torch.equal(world.load().store[0, 0], torch.from_numpy(GREY[0]))
     (path / "0.png").rename(path / "7.png")
     names.append(fingerprint(Images(str(path)).resolve()))
     (path / "labels.csv").write_text("file,n\n")
     names.append(fingerprint(Images(str(path)).resolve()))
     assert len(set(names)) == 4
+
+
+def test_a_run_survives_a_folder_that_grows_moves_or_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = folder_of(tmp_path / "photos" / "a", GREY).parent
+    folder_of(tmp_path / "photos" / "b", GREY)
+    world = Images("photos").resolve()
+    before = world.load()
+    assert before.label_names == ("folder",)
+    monkeypatch.chdir("/")
+    assert torch.equal(world.load().store, before.store)  # it is known where the folder was
+    Image.fromarray(GREY[0]).save(path / "b" / "new.png")
+    with pytest.warns(UserWarning, match="photos has changed; going on with the 10 images"):
+        kept = world.load()
+    assert torch.equal(kept.store, before.store)
+    assert torch.equal(kept.labels, before.labels)
+    path.rename(tmp_path / "gone")
+    with pytest.warns(UserWarning, match="photos is not there any more; going on with the 10 images"):
+        assert world.load().label_names == ("folder",)
+    (tmp_path / "gone" / "b" / "new.png").unlink()
+    (tmp_path / "gone").rename(tmp_path / "elsewhere")
+    (tmp_path / "new").mkdir()
+    (tmp_path / "elsewhere").rename(tmp_path / "new" / "photos")
+    assert torch.equal(world.near(tmp_path / "new" / "run").load().store, before.store)  # it moved with its run
+
+
+def test_a_changed_file_is_refused_where_no_copy_was_kept(tmp_path: Path) -> None:
+    path = tmp_path / "own.npz"
+    np.savez(path, images=GREY)
+    world = Images(str(path)).resolve()
+    np.savez(path, images=GREY[::-1])
+    refused(world, "own.npz has changed, and no copy of the 5 images that this run was trained on was kept")
+
+
+def test_the_card_knows_shape_number_and_name(tmp_path: Path) -> None:
+    wide = np.zeros((4, 20, 30, 3), np.uint8)
+    np.savez(tmp_path / "cells.npz", images=wide)
+    for world, shape in (
+        (Images(str(tmp_path / "cells.npz")), (3, 20, 30)),
+        (Images(str(tmp_path / "cells.npz"), size=16), (3, 16, 16)),
+        (Images(str(tmp_path / "cells.npz"), size=24, height=8, colour="grey"), (1, 8, 24)),
+    ):
+        for one in (world, world.resolve()):
+            card = one.card()
+            assert (card.shape, card.n_examples, card.title) == (shape, 4, "cells")
+    named = Images(str(tmp_path / "cells.npz"), called="my cells").resolve()
+    assert called(named) == "my cells"
+    assert fingerprint(named) == fingerprint(Images(str(tmp_path / "cells.npz")).resolve())
+    (tmp_path / "cells.npz").unlink()
+    assert named.card().shape == (3, 20, 30)
+
+
+def test_images_come_to_a_size_by_cutting_padding_or_stretching(tmp_path: Path) -> None:
+    image = np.zeros((2, 8, 16), np.uint8)
+    image[:, :, 4:12] = 255  # the middle half is white
+    np.savez(tmp_path / "own.npz", images=image)
+
+    def at(**how: object) -> np.ndarray:
+        return Images(str(tmp_path / "own.npz"), **how).load().store[0, 0].numpy()
+
+    assert (at(size=8) == 255).all()
+    assert at(size=16, height=8, fit="stretch").tolist() == image[0].tolist()
+    padded = at(size=16, fit="pad")
+    assert padded.shape == (16, 16)
+    assert padded[4:12].tolist() == image[0].tolist()
+    assert not padded[:4].any()
+    assert not padded[12:].any()
+    stretched = at(size=8, fit="stretch")
+    assert (stretched[:, 3:5] > 250).all()
+    assert (stretched[:, [0, 7]] < 20).all()
+    with pytest.raises(ValueError, match="give size with them"):
+        Images("x", fit="pad")
+
+
+def test_labels_come_from_a_second_file(tmp_path: Path) -> None:
+    np.savez(tmp_path / "own.npz", images=GREY)
+    np.savez(tmp_path / "more.npz", labels=np.arange(5))
+    np.save(tmp_path / "more.npy", np.arange(5) * 2)
+    for name, factor in (("more.npz", 1), ("more.npy", 2)):
+        found = Images(str(tmp_path / "own.npz"), labels=name).load()
+        assert found.labels[:, 0].tolist() == [factor * row for row in range(5)]
+    folder = folder_of(tmp_path / "f", GREY)
+    np.save(folder / "of.npy", np.arange(5))
+    assert Images(str(folder), labels="of.npy").load().labels[:, 0].tolist() == [0, 1, 2, 3, 4]
+    refused(Images(str(tmp_path / "own.npz"), labels="none.npz"), "the labels none.npz are not in")
 
 
 def refused(world: Images, message: str) -> None:

@@ -39,7 +39,9 @@ EXPECTED = [
     "b-fig-B",
     *(f"b-fig-7.{n}" for n in range(1, 11)),
     "b-fig-C",
+    "b-fig-8.1",
     *(f"b-fig-8.{n}" for n in range(4, 13)),
+    *(f"b-fig-D.{n}" for n in range(1, 5)),
     *(f"b-table-8.{n}" for n in range(1, 9)),
     "b-table-D.5",
 ]

@@ -105,12 +105,15 @@ def test_runs_on_an_altered_world_open_after_a_move(made: Made, tmp_path: Path) 
     assert run.experiment.id == known
     assert run.experiment.world.run == str(moved / made.folder.name)
     (moved / made.folder.name).rename(moved / "renamed")
-    with pytest.raises(FileNotFoundError, match=r"is not in .*, nor in a folder of that name beside the run: put it"):
+    with pytest.raises(FileNotFoundError, match=r"is not in .*, nor in a folder of that name beside the run or"):
         Run(moved / name).images(4)
+    (moved / "renamed").rename(tmp_path / made.folder.name)
+    assert torch.equal(Run(moved / name).images(4), seen)
+    (tmp_path / made.folder.name).rename(moved / "renamed")
     again = train(replace(on_it, world=Perturbed(str(moved / "renamed"))), moved / name)
     assert Path(again) == moved / name
     shutil.copytree(moved / name, moved / made.folder.name)
-    with pytest.raises(FileNotFoundError, match="put it there, or say where it is with --world"):
+    with pytest.raises(FileNotFoundError, match="put it there, or, to train, say where it is"):
         Run(moved / name).images(4)
 
 

@@ -264,7 +264,8 @@ def test_small_groups_are_filled_up_with_doubles() -> None:
     assert members.given == (0, 2, 1, -1)
     assert members.groups == (slice(0, 2), slice(2, 4))
     # products of matrices are computed in equal portions on a GPU
-    assert len(arrange([experiment(0, objective=FactorVAE())] * 17, least=16).experiments) == 32
+    on_gpu = replace(experiment(0, objective=FactorVAE()), plan=Plan("cuda", 1, "bf16"))
+    assert len(arrange([on_gpu] * 17, least=16).experiments) == 32
     assert len(arrange([experiment(0)] * 17, least=16).experiments) == 17
 
 

@@ -4,6 +4,7 @@ import errno
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 COMMANDS = {
@@ -46,7 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; errors are one sentence, unless ``UNWEAVE_DEBUG`` is set."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _run(words)
+        with warnings.catch_warnings():
+            warnings.showwarning = _tell_warning
+            return _run(words)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
@@ -58,6 +61,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"unweave: {_sentence(error)}", file=sys.stderr)
         return STATUS.get(type(error).__name__, 2)
+
+
+def _tell_warning(message: Warning | str, category: type[Warning], *place: object) -> None:
+    """A warning is one sentence too; those about code are for people who write some."""
+    if issubclass(category, UserWarning):
+        print(f"unweave: {message}", file=sys.stderr)
 
 
 def _run(words: list[str]) -> int:

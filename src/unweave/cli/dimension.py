@@ -14,6 +14,7 @@ from unweave.cli.study import add_execution_options, make_executor
 from unweave.cli.train import read_config, stopping
 from unweave.config import from_plain
 from unweave.data import World
+from unweave.data.world import called
 from unweave.recipes import dimension_micro
 from unweave.recipes.dimension import Dimension, bars, dimension, write_dimension
 from unweave.recipes.dimension_search import DimensionSearch
@@ -53,7 +54,7 @@ def run(argv: Sequence[str]) -> None:
     settings |= {"world": world} if world else {}
     experiment = experiment_from(collect(settings, Experiment, TABLES, base))
     found = _search_with(experiment, search, given)
-    page = write_dimension(found, f"How many {search.over} for {experiment.world.name}?")
+    page = write_dimension(found, f"How many {search.over} for {called(experiment.world)}?")
     if given["json"]:
         print_json(found.to_plain() | {"page": str(page)})
     else:

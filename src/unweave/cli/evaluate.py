@@ -6,6 +6,7 @@ from unweave.cli.console import print_json, say
 from unweave.cli.measure import show_scores
 from unweave.cli.measuring import add_measuring_options, measured_settings, save_pictures, watching
 from unweave.cli.options import command, parse, whole
+from unweave.data.world import called
 from unweave.evaluation.evaluation import Evaluation, evaluate
 from unweave.training.run import Run
 
@@ -45,7 +46,7 @@ def run(argv: Sequence[str]) -> None:
     if given.json:
         print_json({"folder": str(opened.path)} | found.to_plain())
         return
-    name = f"{opened.experiment.objective.name} on {opened.experiment.world.name}"
+    name = f"{opened.experiment.objective.name} on {called(opened.experiment.world)}"
     for representation, scores in found.scores.items():
         show_scores(f"{name}, {representation} codes of {len(found.sample.rows):,} examples", scores)
     say(f"written: {opened.path / 'scores.json'}")

@@ -249,6 +249,8 @@ def _in_range(kind: Any, text: str, allowed: Range) -> Any:
 def _add_plain(group: Any, cls: type, prefix: str, tables: Tables = types.MappingProxyType({})) -> None:
     for field in dataclasses.fields(cls):
         kind = _component_of(hints(cls)[field.name], tables)
+        if field.metadata.get("hidden"):
+            continue
         if kind is None:
             _add(group, prefix + field.name, hints(cls)[field.name], field)
         elif isinstance(field.default, kind) or field.default in (None, dataclasses.MISSING):

@@ -18,6 +18,8 @@ EXAMPLES = """examples:
   unweave reproduce k-1 k-2 k-3 --size smoke --store runs/k --workers 2
   unweave reproduce k-1 --size small --store runs/k --train-only      on a GPU machine with PyTorch alone
   unweave reproduce k-1 --size small --store runs/k --trained         measure and judge what was trained there
+  unweave reproduce k-1 --size paper --store runs/k --minutes 9 --portion found/    what fits into nine minutes
+  unweave reproduce k-1 --size paper --store runs/k --portion found/ --trained      judge what portions have found
 
 Reproductions that ask the same models share them when they share a store. The same command again goes on where it
 stopped, or writes the page anew."""
@@ -36,8 +38,12 @@ def run(argv: Sequence[str]) -> int:
         find_reproduction(unknown[0])
     if given["output"] and len(given["id"]) > 1:
         raise ValueError("--output takes one reproduction at a time; without it each has its folder in the store")
+    if given["minutes"] is not None:
+        return _portion(given)
     if given["train_only"]:
         return _train(given)
+    if given["portion"]:
+        _take_in(given)
     import shlex
 
     return _reproduce(given, f"unweave reproduce {shlex.join(argv)}")
@@ -118,6 +124,39 @@ def _train(given: dict[str, Any]) -> int:
     return 130 if stop() else 1 if found.left else 0
 
 
+def _portion(given: dict[str, Any]) -> int:
+    from dataclasses import asdict
+
+    from unweave.cli.study import make_executor
+    from unweave.cli.train import stopping
+    from unweave.recipes.portions import run_portion
+    from unweave.training.running import RunOptions
+
+    if not given["portion"]:
+        raise ValueError("--minutes needs --portion FOLDER, where what was found is written")
+    studies = [find_reproduction(name).study(given["size"]) for name in given["id"]]
+    with stopping() as stop:
+        how = RunOptions((), given["save_every"] or 60.0, stop)
+        executor = make_executor(given)
+        minutes, models = given["minutes"], given["models"]
+        found = run_portion(
+            studies, given["store"], given["portion"], minutes=minutes, models=models, execute=executor, how=how
+        )
+    print_json(asdict(found) | {"seconds": round(found.seconds, 1)})
+    return 130 if stop() else 0
+
+
+def _take_in(given: dict[str, Any]) -> None:
+    from pathlib import Path
+
+    from unweave.recipes.portions import RECORD, take_in
+    from unweave.studies.store import Store
+
+    if not (Path(given["portion"]) / RECORD).exists():
+        raise FileNotFoundError(f"there is no {RECORD} in {given['portion']}; --minutes writes one")
+    say(f"{take_in(given['portion'], Store(given['store']).prepare())} runs taken in from {given['portion']}")
+
+
 def _list(as_json: bool) -> int:
     if as_json:
         print_json([{"id": n, "title": one.title, "source": one.source} for n, one in REPRODUCTIONS.items()])
@@ -161,7 +200,7 @@ def _word(value: Any) -> str:
 
 
 def _parser() -> "argparse.ArgumentParser":
-    from unweave.cli.options import command, real
+    from unweave.cli.options import command, real, whole
     from unweave.cli.study import add_execution_options
     from unweave.studies.study import SIZES
 
@@ -186,6 +225,13 @@ def _parser() -> "argparse.ArgumentParser":
     group.add_argument(
         "--compact", action="store_true", help="round trained weights to 16 bits, half the bytes to carry"
     )
+    group.add_argument(
+        "--minutes", type=real(above=0), metavar="M", help="train and measure what fits, bring it back, and stop"
+    )
+    group.add_argument(
+        "--portion", metavar="DIR", help="what portions have found, without weights: read, and written with --minutes"
+    )
+    group.add_argument("--models", type=whole(least=1), metavar="N", help="models trained at a time in a portion")
     group.add_argument("--trained", action="store_true", help="train nothing: judge the runs that the store has")
     add_execution_options(parser)
     return parser

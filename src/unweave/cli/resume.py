@@ -6,6 +6,7 @@ from typing import Any
 from unweave.cli.console import print_json, say
 from unweave.cli.options import command, parse
 from unweave.cli.train import add_running_options, load_watched, running
+from unweave.data.world import called
 from unweave.runs.fleets import home_of, members_of
 from unweave.runs.folder import WEIGHTS, DamagedFile, RunFolder
 from unweave.runs.state import state_of
@@ -38,7 +39,7 @@ def _go_on(found: Run, given: dict[str, Any]) -> None:
     keep_freed_memory()
     experiment = found.experiment
     data = None if found.files.trained else load_watched(experiment, given["quiet"])
-    with running(f"{experiment.objective.name} on {experiment.world.name}", given) as how:
+    with running(f"{experiment.objective.name} on {called(experiment.world)}", given) as how:
         resume(found.path, data=data, how=how)
 
 

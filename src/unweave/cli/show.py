@@ -5,6 +5,7 @@ from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import command, parse, whole
+from unweave.data.world import called
 from unweave.evaluation.describe import Description, describe
 from unweave.evaluation.findings import diagnose_described, expected_of, findings, sentences
 from unweave.evaluation.scores import plain
@@ -46,7 +47,9 @@ def run(argv: Sequence[str]) -> None:
 def show_latents(run: Run, description: Description) -> None:
     """The table of latents, the losses, and what they mean in words."""
     experiment = run.experiment
-    title = f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}, {experiment.steps} steps"
+    title = (
+        f"{experiment.objective.name} on {called(experiment.world)}, seed {experiment.seed}, {experiment.steps} steps"
+    )
     names = ("latent", "type", "KL (nats)", "mean σ²", "var σ²", "var μ")
     print_table(title, names, [tuple(row.values()) for row in description.rows()])
     total = description.kl.sum().item()
@@ -66,7 +69,7 @@ def _manipulation(run: Run, as_json: bool) -> None:
         return
     first, last = made.losses.first, made.losses.last
     rows = [(name, first[name], last[name]) for name in first]
-    title = f"a manipulation of {run.experiment.world.name}, ε {made.attack.epsilon:g}, {run.experiment.steps} steps"
+    title = f"a manipulation of {called(run.experiment.world)}, ε {made.attack.epsilon:g}, {run.experiment.steps} steps"
     print_table(title, ("reconstruction loss", "at first", "at the end"), rows)
     for sentence in made.sentences():
         say(sentence)

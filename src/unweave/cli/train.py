@@ -12,6 +12,7 @@ from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
 from unweave.cli.options import add_component, add_fields, collect, command, grid, numbers, parse, real
 from unweave.data import Data, World
+from unweave.data.world import called
 from unweave.files import read_json
 from unweave.runs.folder import RunFolder
 from unweave.runs.state import state_of
@@ -107,7 +108,7 @@ def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
     resolved = experiment.resolve()
     folder = Path(given.get("folder") or Path("runs") / resolved.id)
     data = None if RunFolder(folder).has("model.safetensors") else load_watched(resolved, given["quiet"])
-    with running(f"{resolved.objective.name} on {resolved.world.name}", given) as how:
+    with running(f"{resolved.objective.name} on {called(resolved.world)}", given) as how:
         return train_experiment(resolved, folder, data=data, how=how)
 
 
@@ -117,7 +118,7 @@ def train_all(experiments: list[Experiment], given: dict[str, Any]) -> list[Path
 
     resolved = experiments[0].resolve()
     data = load_watched(resolved, given["quiet"])
-    with running(f"{len(experiments)} models on {resolved.world.name}", given) as how:
+    with running(f"{len(experiments)} models on {called(resolved.world)}", given) as how:
         return train_many(experiments, given["folder"] or "runs", data=data, how=how)
 
 
@@ -135,7 +136,10 @@ def load_watched(experiment: Experiment, quiet: bool) -> Data:
     if quiet:
         return experiment.world.load()
     with shown() as progress:
-        return experiment.world.load(progress)
+        data = experiment.world.load(progress)
+    if line := experiment.world.told(data):
+        print(line, file=sys.stderr)
+    return data
 
 
 @contextlib.contextmanager

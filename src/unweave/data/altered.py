@@ -102,10 +102,11 @@ class Perturbed(World):
     def near(self, folder: Path) -> World:
         """The manipulation may have moved together with the runs that use it."""
         base = None if self.base is None else self.base.near(folder)
-        beside = folder.absolute().parent / Path(self.run).name
-        moved = bool(self.run and self.checksum) and not _has(Path(self.run), self.checksum)
-        run = str(beside) if moved and _has(beside, self.checksum) else self.run
-        return replace(self, run=run, base=base)
+        if not (self.run and self.checksum) or _has(Path(self.run), self.checksum):
+            return replace(self, base=base)
+        beside = [place / Path(self.run).name for place in folder.absolute().parents[:2]]
+        found = next((str(place) for place in beside if _has(place, self.checksum)), self.run)
+        return replace(self, run=found, base=base)
 
     def _content(self) -> bytes:
         path = Path(self.run) / WEIGHTS
@@ -114,7 +115,8 @@ class Perturbed(World):
         if self.run and self.checksum:
             raise FileNotFoundError(
                 f"the manipulation that this world is made with (SHA-256 {self.checksum[:12]}…) is not in {self.run},"
-                " nor in a folder of that name beside the run: put it there, or say where it is with --world.run FOLDER"
+                " nor in a folder of that name beside the run or its store: put it there, or, to train, say where it is"
+                " with --world.run FOLDER"
             )
         given = f"there is none in {self.run}" if self.run else "none is named"
         raise FileNotFoundError(

@@ -54,6 +54,19 @@ def converted(
     return array
 
 
+def keep_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write named arrays into an npz file, once."""
+    if not _is_whole(path, None):
+        _write(path, lambda aside: _save_all(aside, arrays), None)
+
+
+def kept_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays that :func:`keep_arrays` wrote."""
+    _check_remembered(path, "Delete it to rebuild.", None)
+    with open_npz(path, "an npz file of arrays") as file:
+        return {name: np.asarray(file[name]) for name in file}
+
+
 def open_cached(path: Path, progress: Progress | None = None) -> np.ndarray:
     """Memory-map an array that :func:`cached_array` wrote, after checking it."""
     _check_remembered(path, "Delete it to rebuild.", progress)
@@ -225,6 +238,11 @@ def _write(path: Path, write: Callable[[Path], None], progress: Progress | None)
 def _save(path: Path, array: np.ndarray) -> None:
     with path.open("wb") as file:
         np.save(file, array, allow_pickle=False)
+
+
+def _save_all(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    with path.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 def _fill(path: Path, shape: tuple[int, ...], fill: Callable[[np.ndarray], None]) -> None:

@@ -1,5 +1,7 @@
 """The user's own images: a folder of image files, or one npz, npy, HDF5 or idx file, with labels and pairs if any."""
 
+import hashlib
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from unweave.config import later, number, word
+from unweave.config import later, noted, number, text, word
 from unweave.data.cells import NUMBER, as_column, ranks
 from unweave.data.files import Progress, converted, data_folder
 from unweave.data.image_sources import (
@@ -21,25 +23,35 @@ from unweave.data.image_sources import (
     read_labels,
     read_member,
 )
+from unweave.data.kept_images import KeptImages, Known
 from unweave.data.labels_csv import read_labels_csv
 from unweave.data.mnist import read_idx
 from unweave.data.pairs_csv import checked_pairs, read_pairs_csv
-from unweave.data.pixels import GREY, coloured, decoded, mode, square
+from unweave.data.pixels import GREY, Fit, coloured, decoded, fitted, mode
 from unweave.data.sequences import Sequences, by_axis, by_folder, frames_of, segments_of, sequence_pairs
 from unweave.data.world import Card, Data, World
 from unweave.files import require_file
 
 Colour = Literal["auto", "grey", "rgb"]
+BESIDE = (".csv", ".npz", ".npy", "-ubyte", ".idx", ".gz")
+"""How files of labels end."""
 Labels = tuple[tuple[str, ...], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Images(World):
-    """Any images. ``size`` cuts the central square and brings it to that many pixels by Lanczos.
+    """Any images. ``size`` brings all to so many pixels by Lanczos: squares, unless a ``height`` is given.
+
+    ``fit`` says how: by cutting out the middle, by adding black, or by stretching.
 
     ``key`` names the array of images in an npz or HDF5 file. ``labels`` names the labels: an array in the same file, a
-    file beside it (csv, npy or idx), or ``none``; left out, the usual names, a labels.csv and sub-folders are tried.
-    ``digest`` is the hash of the contents that :meth:`resolve` fills in, so that other data are another run.
+    file beside it (csv, npz, npy or idx), or ``none``; left out, the usual names, a labels.csv and sub-folders are
+    tried. ``digest`` is the hash of the contents that :meth:`resolve` fills in, so that other data are another run.
+    What is see-through is shown on black, 16 bits are rounded to 8, and photographs are turned upright as their cameras
+    say.
+
+    The pictures of a folder are kept in the data folder as they were read, with their labels. So a run still opens when
+    its folder has grown, changed or gone.
 
     ``sequences`` says that each sub-folder, or the first axis of an array, is a sequence in time: a frame and one of
     the next ``furthest`` are a pair, and ``segments`` cuts the time of each into so many parts, of which methods with
@@ -48,69 +60,127 @@ class Images(World):
     """
 
     name: ClassVar[str] = "images"
-    path: str = ""
-    size: int | None = number(None, least=1, most=4096, help="pixels of the central square; else the images' own")
-    colour: Colour = "auto"
-    key: str | None = None
-    labels: str | None = None
+    path: str = text("", "a folder of images, or a npz, npy, HDF5 or idx file")
+    size: int | None = number(None, least=1, most=4096, help="pixels across; else the images' own size, one for all")
+    colour: Colour = text("auto", "grey, rgb, or auto: grey where all images are")
+    key: str | None = text(None, "the array of images in an npz or HDF5 file, where it has no usual name")
+    labels: str | None = text(None, "an array in the same file, a csv, npz, npy or idx file beside it, or none")
     digest: str = word("", "0123456789abcdef", help="of the contents; filled in by itself")
     sequences: bool = later(False, help="sub-folders, or the first axis of an array, are sequences of frames")
     furthest: int = later(1, least=1, most=1000, help="frames between the two of a pair, at most")
     segments: int | None = later(None, least=1, most=1000, help="parts into which time is cut, for methods with labels")
     pairs: str | None = later(None, help="a csv file of pairs beside the images, or an array in the same file")
+    height: int | None = later(None, least=1, most=4096, help="pixels down, where images of a size are no squares")
+    fit: Fit = later(
+        "crop", help="how images come to the size: crop cuts the middle out, pad adds black, stretch neither"
+    )
+    called: str = noted("", help="what tables and titles call the data; else the name of the folder or file")
+    where: str = noted("", help="the full path; filled in by itself", hidden=True)
+    found: tuple[int, ...] = noted((), help="how many images, channels, rows and columns", hidden=True)
 
     def __post_init__(self) -> None:
         if self.size is not None and self.size < 1:
             raise ValueError(f"size must be at least 1 pixel, not {self.size}")
         if self.colour not in ("auto", "grey", "rgb"):
             raise ValueError(f"colour must be auto, grey or rgb, not {self.colour!r}")
+        if self.fit not in ("crop", "pad", "stretch"):
+            raise ValueError(f"fit must be crop, pad or stretch, not {self.fit!r}")
+        if self.size is None and (self.height is not None or self.fit != "crop"):
+            raise ValueError("height and fit say how images come to a size: give size with them")
 
     def card(self) -> Card:
-        known, here = self.size or 0, bool(self.path) and Path(self.path).expanduser().exists()
-        shape = (1 if self.colour == "grey" else 3, known, known)
+        here = bool(self.path) and self._place().exists()
+        n_images, *shape = self.found or (self._look() if here else (0, 3, 0, 0))
         get = "give the path of a folder of images, or of an npz, npy, HDF5 or idx file, as path"
-        note = "sizes are known once the images have been read"
+        note = "" if n_images else "sizes are known once the images have been read"
+        title = (self.called or Path(self.path).stem) if self.path else "Your own images"
         labels, pairs = ("yours: labels.csv, sub-folders, an array",), "yours: sequences of frames, or a file of pairs"
-        return Card("Your own images", shape, None, None, here, get, note, labels, pairs, "yours: of sequences")
+        return Card(title, tuple(shape), n_images or None, None, here, get, note, labels, pairs, "yours: of sequences")
 
     def resolve(self) -> World:
-        if self.digest and self.colour != "auto":
+        if self.digest and self.colour != "auto" and self.found:
             return self
         digest = self.digest or content_digest(self._sources(), self._root())
         if not self.digest and self._count() < 2:
             raise ValueError(
                 f"{self.path} holds a single image, and a model learns how images differ: give a folder or file of many"
             )
-        colour: Colour = self.colour if self.colour != "auto" else self._own_colour()
-        return replace(self, digest=digest, colour=colour)
+        known = replace(self, digest=digest, colour=self._colour(), where=str(self._root().absolute()))
+        return replace(known, found=known._look(), called=self.called or self._root().stem)
+
+    def near(self, folder: Path) -> World:
+        """Where the images were, where the path says, or beside the run."""
+        beside = folder.absolute().parent / self.path
+        places = [place for place in (Path(self.where), Path(self.path).expanduser(), beside) if self.path]
+        return replace(self, where=str(next((place for place in places if place.exists()), self.where)))
+
+    def told(self, data: Data) -> str:
+        """What was found, in a line."""
+        height, width = data.shape[1:]
+        kind = "grey" if data.shape[0] == 1 else "colour"
+        labels = f"labels: {', '.join(data.label_names)}" if data.label_names else "no labels"
+        fitted = "" if self.size is None else {"crop": ", cut", "pad": ", padded", "stretch": ", stretched"}[self.fit]
+        return f"{self.card().title}: {len(data):,} images of {width} × {height} pixels{fitted}, {kind}; {labels}"
 
     def load(self, progress: Progress | None = None) -> Data:
-        found = content_digest(self._sources(), self._root())
-        if self.digest and found != self.digest:
-            raise ValueError(
-                f"{self.path} has changed: its contents hash to {found[:12]}…, the config says {self.digest[:12]}…."
-                " Bring the old contents back, or start a new run without digest."
-            )
-        colour = self.colour if self.colour != "auto" else self._own_colour()
+        digest = content_digest(self._sources(), self._root()) if self._place().exists() else ""
+        if self.digest and digest != self.digest:
+            return _as_data(*self._kept(digest))
+        colour = self._colour()
         if self._root().is_dir():
-            images, sequences = self._from_folder(colour, found, progress)
+            images, sequences = self._from_folder(colour, digest, progress)
         else:
             images, sequences = self._from_file(colour)
-        packing: Any = "floats" if images.dtype == np.float32 else "bytes"
         names, labels = self._labels(len(images), sequences)
-        pairs, segments = self._pairs(len(images), sequences), self._segments(sequences)
-        return Data(
-            torch.from_numpy(images),
-            images.shape[1:],
-            packing,
-            labels=torch.from_numpy(labels) if names else None,
-            label_names=names,
-            pairs=None if pairs is None else torch.from_numpy(pairs),
-            segments=None if segments is None else torch.from_numpy(segments),
-        )
+        more = {"pairs": self._pairs(len(images), sequences), "segments": self._segments(sequences)}
+        known = {name: array for name, array in more.items() if array is not None}
+        known |= {"names": np.array(names), "labels": labels} if names else {}
+        if self._root().is_dir():
+            self._copy(digest, colour).keep(known)
+        return _as_data(images, known)
+
+    def _copy(self, digest: str, colour: str) -> KeptImages:
+        size = "own" if self.size is None else f"{self.size}" if self.height is None else f"{self.size}x{self.height}"
+        pictures = f"{digest[:32]}-{size}{'' if self.fit == 'crop' else f'-{self.fit}'}-{colour}"
+        ways = repr((self.labels, self.sequences, self.furthest, self.segments, self.pairs))
+        known = f"{pictures}-{hashlib.sha256(ways.encode()).hexdigest()[:8]}.npz"
+        return KeptImages(data_folder() / self.name / f"{pictures}.npy", data_folder() / self.name / known)
+
+    def _kept(self, digest: str) -> tuple[np.ndarray, Known]:
+        """The images as they were when they were first read, where they were kept."""
+        copy = self._copy(self.digest, self.colour)
+        now = f"{self.path} has changed" if digest else f"{self.where or self.path} is not there any more"
+        if (kept := copy.read()) is None:
+            raise ValueError(
+                f"{now}, and no copy of the {self._how_many()} that this run was trained on was kept. Its model can"
+                " still be used on any images, with Run.encode and Run.decode; to measure it, bring the old ones back"
+            )
+        warnings.warn(f"{now}; going on with the {self._how_many()} that were kept in {copy.pictures}", stacklevel=2)
+        return kept
+
+    def _how_many(self) -> str:
+        return f"{self.found[0]:,} images" if self.found else "images"
+
+    def _look(self) -> tuple[int, ...]:
+        """How many images, and the shape of the first: no other is read."""
+        root, colour = self._root(), self._colour()
+        if root.is_dir():
+            files = image_files(root)
+            return len(files), *self._read(files[0], colour).shape
+        array = self._array()[0]
+        first = coloured(checked(array[:1], root), colour)[0]
+        return len(array), *(first if self.size is None else self._fitted(first)).shape
+
+    def _fitted(self, image: np.ndarray) -> np.ndarray:
+        assert self.size is not None
+        return fitted(image, self.size, self.height or self.size, self.fit)
+
+    def _place(self) -> Path:
+        given = Path(self.path).expanduser()
+        return Path(self.where) if self.where and (Path(self.where).exists() or not given.exists()) else given
 
     def _root(self) -> Path:
-        path = Path(self.path).expanduser()
+        path = self._place()
         if not self.path or not path.exists():
             raise FileNotFoundError(f"images needs the path of a folder or file; {self.path!r} is not there")
         if path.is_dir():
@@ -138,7 +208,7 @@ class Images(World):
         folder = root if root.is_dir() else root.parent
         usual = "labels.csv" if root.is_dir() else root.name.replace("images-idx3", "labels-idx1")
         named = self.labels is not None and self.labels != "none"
-        if named and root.suffix in MEMBERS:
+        if named and root.suffix in MEMBERS and not str(self.labels).endswith(BESIDE):
             return None
         place = folder / (str(self.labels) if named else usual)
         if named and not place.exists():
@@ -160,6 +230,9 @@ class Images(World):
             raise FileNotFoundError(f"the pairs {self.pairs} are not in {folder}")
         return require_file(folder / self.pairs, "a file of pairs")
 
+    def _colour(self) -> Literal["grey", "rgb"]:
+        return self._own_colour() if self.colour == "auto" else self.colour
+
     def _own_colour(self) -> Literal["grey", "rgb"]:
         root = self._root()
         if root.is_dir():
@@ -177,14 +250,13 @@ class Images(World):
     def _from_file(self, colour: str) -> tuple[np.ndarray, Sequences | None]:
         array, sequences = self._array()
         images = coloured(checked(array, self._root()), colour)
-        sized = images if self.size is None else np.stack([square(image, self.size) for image in images])
-        return sized, sequences
+        return images if self.size is None else np.stack([self._fitted(image) for image in images]), sequences
 
     def _from_folder(self, colour: str, digest: str, progress: Progress | None) -> tuple[np.ndarray, Sequences | None]:
         root = self._root()
         files = image_files(root)
         first = self._read(files[0], colour)
-        cache = data_folder() / self.name / f"{digest[:32]}-{self.size or 'own'}-{colour}.npy"
+        cache = self._copy(digest, colour).pictures
 
         def fill(array: np.ndarray) -> None:
             for row, path in enumerate(files):
@@ -201,7 +273,7 @@ class Images(World):
 
     def _read(self, path: Path, colour: str) -> np.ndarray:
         image = coloured(decoded(path)[None], colour)[0]
-        return image if self.size is None else square(image, self.size)
+        return image if self.size is None else self._fitted(image)
 
     def _segments(self, sequences: Sequences | None) -> np.ndarray | None:
         if sequences is None or self.segments is None:
@@ -216,14 +288,17 @@ class Images(World):
             files = [path.relative_to(root) for path in image_files(root)]
             if beside is None and sequences is not None:
                 return (), np.empty((n_images, 0))
-            return _from_csv(beside, files) if beside else _from_folders(files)
+            if beside is None:
+                return _from_folders(files)
+            return _from_csv(beside, files) if beside.suffix == ".csv" else _from_arrays(beside, n_images, sequences)
+        if beside is not None and root.suffix in MEMBERS:
+            return _from_arrays(beside, n_images, sequences)
         if root.suffix in MEMBERS:
             found = read_labels(root, self.labels)
             return ((), np.empty((n_images, 0))) if found is None else _columns(*found, n_images, root, sequences)
         if beside is None:
             return (), np.empty((n_images, 0))
-        values = read_array(beside, None) if beside.suffix == ".npy" else read_idx(beside)
-        return _columns("label", values, n_images, beside, sequences)
+        return _from_arrays(beside, n_images, sequences)
 
     def _pairs(self, n_images: int, sequences: Sequences | None) -> np.ndarray | None:
         root, beside = self._root(), self._pairs_file()
@@ -241,6 +316,28 @@ class Images(World):
             return made()
         except ValueError as error:
             raise ValueError(f"{self.path}: {error}") from error
+
+
+def _as_data(images: np.ndarray, known: Known) -> Data:
+    packing: Any = "floats" if images.dtype == np.float32 else "bytes"
+    tensors = {name: torch.from_numpy(array) for name, array in known.items() if name != "names"}
+    names = tuple(known["names"].tolist()) if "names" in known else ()
+    return Data(torch.from_numpy(images), images.shape[1:], packing, label_names=names, **tensors)
+
+
+def _from_arrays(beside: Path, n_images: int, sequences: Sequences | None) -> Labels:
+    """Labels in a file of their own, in the order of the images."""
+    if beside.suffix == ".csv":
+        raise ValueError(
+            f"{beside} goes with a folder of images, whose files it names; give an npz or npy file of labels"
+        )
+    if beside.suffix in MEMBERS:
+        found = read_labels(beside, None)
+        if found is None:
+            raise ValueError(f"{beside} has no array of labels; call it labels")
+        return _columns(*found, n_images, beside, sequences)
+    values = read_array(beside, None) if beside.suffix == ".npy" else read_idx(beside)
+    return _columns("label", values, n_images, beside, sequences)
 
 
 def _from_folders(files: list[Path]) -> Labels:

@@ -27,8 +27,8 @@ LEAST, MOST = 0.05, 1.2
 class MicroSegments(World):
     """The disc of the micro-world in ``segments``; x, y and size are independent and normal, with spreads of their own.
 
-    s ~ N(0, λ²), log λ ~ U(log 0.05, log 1.2) for each source in each segment; the disc is tanh(s) of its reach from the
-    middle.
+    s ~ N(0, λ²), log λ ~ U(log 0.05, log 1.2) for each source in each segment; the disc is tanh(s) of its reach away
+    from the middle.
     """
 
     name: ClassVar[str] = "micro_segments"

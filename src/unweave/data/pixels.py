@@ -1,11 +1,13 @@
 """Pixels of other people's image files: decoded, brought to one colour and one size."""
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from unweave.data.files import reading
 
+Fit = Literal["crop", "pad", "stretch"]
 GREY = {"1", "L", "LA", "La", "I;16", "I;16B", "I;16L"}
 LUMA = (0.299, 0.587, 0.114)
 """Grey from red, green and blue (ITU-R 601)."""
@@ -47,15 +49,33 @@ def coloured(images: np.ndarray, colour: str) -> np.ndarray:
     return np.rint(grey).astype(np.uint8) if images.dtype == np.uint8 else grey.astype(np.float32).clip(0, 1)
 
 
-def square(image: np.ndarray, size: int) -> np.ndarray:
-    """The central square of [channel, height, width] at ``size`` pixels."""
+def fitted(image: np.ndarray, width: int, height: int, fit: Fit) -> np.ndarray:
+    """An image [channel, height, width] at a size, by Lanczos: its middle, all of it on black, or stretched."""
     from PIL import Image
 
-    height, width = image.shape[1:]
-    side = min(height, width)
-    top, left = (height - side) // 2, (width - side) // 2
-    cut = np.ascontiguousarray(image[:, top : top + side, left : left + side])
-    resized = [Image.fromarray(plane).resize((size, size), Image.Resampling.LANCZOS) for plane in cut]
+    if fit == "crop":
+        image = _middle(image, width, height)
+    inner = _inside(image, width, height) if fit == "pad" else (width, height)
+    resized = [Image.fromarray(plane).resize(inner, Image.Resampling.LANCZOS) for plane in image]
     planes = np.stack([np.asarray(plane) for plane in resized])
     # Lanczos overshoots at edges; bytes are clipped by Pillow itself
-    return planes if image.dtype == np.uint8 else planes.clip(0, 1)
+    planes = planes if image.dtype == np.uint8 else planes.clip(0, 1)
+    left, top = (width - inner[0]) // 2, (height - inner[1]) // 2
+    spare = ((0, 0), (top, height - inner[1] - top), (left, width - inner[0] - left))
+    return np.pad(planes, spare) if fit == "pad" else planes
+
+
+def _middle(image: np.ndarray, width: int, height: int) -> np.ndarray:
+    """The largest central part with the proportions of a size."""
+    rows, columns = image.shape[1:]
+    wide = min(columns, max(1, round(rows * width / height)))
+    high = min(rows, max(1, round(columns * height / width)))
+    top, left = (rows - high) // 2, (columns - wide) // 2
+    return np.ascontiguousarray(image[:, top : top + high, left : left + wide])
+
+
+def _inside(image: np.ndarray, width: int, height: int) -> tuple[int, int]:
+    """Width and height of the whole image within a size, in its own proportions."""
+    rows, columns = image.shape[1:]
+    scale = min(width / columns, height / rows)
+    return max(1, round(columns * scale)), max(1, round(rows * scale))

@@ -31,6 +31,7 @@ class SynthLin(World):
     """
 
     name: ClassVar[str] = "synth_lin"
+    mixes: ClassVar[bool] = True
     ratio: float = number(2.0, above=0, help="how far the first axis is stretched")
     n_points: int = number(50_000, least=1, most=10**8, help="points drawn")
     seed: int = number(0, least=0, most=2**63 - 1, help="which points")
@@ -56,6 +57,7 @@ class SynthNonLin(World):
     """
 
     name: ClassVar[str] = "synth_nonlin"
+    mixes: ClassVar[bool] = True
     n_points: int = number(50_000, least=1, most=10**8, help="points drawn")
     seed: int = number(0, least=0, most=2**63 - 1, help="which points")
 

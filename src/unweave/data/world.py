@@ -83,6 +83,13 @@ class Data:
     weights: Float[Tensor, " sample"] | None = None
     segments: Int[Tensor, " sample"] | None = None
     alteration: Alteration | None = None
+    worlds: "tuple[World, ...]" = ()
+    """Where the store holds several worlds of one size, one after the other: which."""
+
+    @property
+    def n_of_each(self) -> int:
+        """How many examples each of its worlds has."""
+        return len(self) // max(1, len(self.worlds))
 
     def __len__(self) -> int:
         return len(self.store)
@@ -197,6 +204,9 @@ class World(ABC):
 
     name: ClassVar[str]
 
+    mixes: ClassVar[bool] = False
+    """Whether worlds of this class with as many examples differ in nothing but the numbers in their stores."""
+
     @abstractmethod
     def card(self) -> Card:
         """Title, factors, size, whether the data is on this machine, and how to get it."""
@@ -213,6 +223,15 @@ class World(ABC):
         """This world with every automatic choice made, so that equal configs mean equal data."""
         return self
 
+    def told(self, data: Data) -> str:
+        """What was found in data of one's own, in a line."""
+        return ""
+
     def near(self, folder: Path) -> "World":
         """This world as a run in a folder means it: what it is made with is looked for beside that run too."""
         return self
+
+
+def called(world: World) -> str:
+    """What titles call a world: one's own data by the name that they have."""
+    return getattr(world, "called", "") or world.name

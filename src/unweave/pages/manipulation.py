@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unweave.data.world import called
 from unweave.pages.html import Html, chart, element, facts, joined, paragraphs, picture, table
 from unweave.pages.page import Page, Section, page
 from unweave.plots.images import named_rows
@@ -80,7 +81,7 @@ def manipulation_page(
         rows = [list(row.values()) for row in models]
         sections.append(Section("The models to choose from", table(list(models[0]), rows, "candidates")))
     sections.append(Section("How this was made", facts(experiment_to(experiment))))
-    title = f"A manipulation of {experiment.world.name}"
+    title = f"A manipulation of {called(experiment.world)}"
     return Page(page(title, sections, {"steps": experiment.steps}, sentences[-1], "unweave perturb"), pictures)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from unweave.data.world import called
 from unweave.evaluation.describe import Description, describe
 from unweave.evaluation.findings import expected_of, sentences
 from unweave.pages.page import Page
@@ -30,7 +31,7 @@ def page_of_run(run: Run, description: Description) -> Page:
     """The page of a run and its pictures, not yet written."""
     environment, experiment = _environment(run), run.experiment
     return run_page(
-        title=f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}",
+        title=f"{experiment.objective.name} on {called(experiment.world)}, seed {experiment.seed}",
         experiment=experiment_to(experiment),
         latent_table=LatentTable(
             description.types,

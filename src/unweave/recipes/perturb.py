@@ -17,6 +17,7 @@ from unweave.data.altered import Manipulated, Perturbed
 from unweave.data.micro import Micro
 from unweave.evaluation.encode import encode
 from unweave.metrics.unsupervised.udr import udr
+from unweave.models.likelihoods import SquaredError
 from unweave.models.networks.mlp import MLP
 from unweave.models.objectives import BetaVAE, Perturbation
 from unweave.models.optimisers import Adam
@@ -319,20 +320,24 @@ def attack_of(run: Run) -> Attack:
 
 
 def micro() -> tuple[Experiment, Attack]:
-    """Settings for the micro-world: small enough for minutes, with few enough latents that factors share them."""
+    """Settings for the micro-world: minutes, as many latents as factors, models that differ in how they lie to them.
+
+    Squared errors, because a Bernoulli likelihood takes a grey background for lost contrast: any change kills latents.
+    """
     base = Experiment(
-        Micro(),
-        BetaVAE(12.0),
-        network=MLP((64,), (64,), "relu", "relu"),
-        optimiser=Adam(2e-3),
+        Micro(width=0.6, reach=0.5),
+        BetaVAE(3.0),
+        network=MLP((32,), (32,), "relu", "relu"),
+        likelihood=SquaredError(),
+        optimiser=Adam(4e-3),
         latents=3,
-        steps=1500,
+        steps=3000,
         warmup=100,
         init="pytorch",
         history_every=50,
         plan=Plan("cpu", 1),
     )
-    return base, Attack(perturb_rate=2e-3)
+    return base, Attack(ensemble=2, perturb_rate=1e-2)
 
 
 def altered_images(world: Perturbed, n: int = N_SHOWN, epsilon: float | None = None) -> AlteredImages:

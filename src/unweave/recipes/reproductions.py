@@ -71,6 +71,9 @@ REPRODUCTIONS: dict[str, Listed] = {
     "b-fig-7.9": Listed("bonheme2023.fig_7_9", "CKA of strengths, fully connected", "Figure 7.9"),
     "b-fig-7.10": Listed("bonheme2023.fig_7_10", "CKA of β-VAE and DIP-VAE-II, fully connected", "Figure 7.10"),
     "b-fig-C": Listed("bonheme2023.fig_c", "Classifiers, all snapshots, and convergence", "Appendix C"),
+    "b-fig-8.1": Listed(
+        "bonheme2023.fig_8_1", "Traces of mean and sampled codes against the number of latents", "Figure 8.1"
+    ),
     "b-fig-8.4": Listed("bonheme2023.fig_8_4", "Intrinsic dimension of the data", "Figure 8.4"),
     "b-fig-8.5": Listed("bonheme2023.fig_8_5", "Elbow curves of VAEs", "Figure 8.5"),
     "b-fig-8.6": Listed("bonheme2023.fig_8_6", "Elbow curves of deterministic autoencoders", "Figure 8.6"),
@@ -88,6 +91,10 @@ REPRODUCTIONS: dict[str, Listed] = {
     "b-table-8.6": Listed("bonheme2023.table_8_6", "FONDUE from any start, dSprites", "Table 8.6"),
     "b-table-8.7": Listed("bonheme2023.table_8_7", "FONDUE and FONDUE_IB, fully connected", "Table 8.7"),
     "b-table-8.8": Listed("bonheme2023.table_8_8", "FONDUE and FONDUE_IDE", "Table 8.8"),
+    "b-fig-D.1": Listed("bonheme2023.fig_d_1", "Elbow curves of β-VAEs of several strengths, SymSol", "Figure D.1"),
+    "b-fig-D.2": Listed("bonheme2023.fig_d_2", "Elbow curves of β-VAEs of several strengths, dSprites", "Figure D.2"),
+    "b-fig-D.3": Listed("bonheme2023.fig_d_3", "Elbow curves of DIP-VAE-II of two strengths, SymSol", "Figure D.3"),
+    "b-fig-D.4": Listed("bonheme2023.fig_d_4", "Elbow curves of DIP-VAE-II of two strengths, dSprites", "Figure D.4"),
     "b-table-D.5": Listed("bonheme2023.table_d_5", "BS_FONDUE and IB", "Table D.5"),
     "k-1": Listed("locatello2019.k_1", "Regularisation unties the sampled codes, not the mean ones", "Figure 1"),
     "k-2": Listed("locatello2019.k_2", "All metrics but modularity agree, mildly", "Figure 2"),
@@ -95,6 +102,9 @@ REPRODUCTIONS: dict[str, Listed] = {
     "k-4": Listed("locatello2019.k_4", "Good settings hardly transfer", "§5.5"),
     "k-5": Listed(
         "locatello2019.k_5", "Disentangled codes predict better, but need no fewer labels", "Figures 5 and 6"
+    ),
+    "k-8": Listed(
+        "locatello2019.k_8", "The BetaVAE metric does not miss a factor that is missing", "the metric's loophole"
     ),
     "k-theorem-1": Listed(
         "locatello2019.theorem_1",
@@ -146,6 +156,12 @@ REPRODUCTIONS: dict[str, Listed] = {
     "z-fig-4.10": Listed("zietlow2022.fig_4_10", "Disentangled models hold two factors along two axes", "Figure 4.10"),
     "z-fig-4.11": Listed(
         "zietlow2022.fig_4_11", "Entangled models hold two factors as angle and radius", "Figure 4.11"
+    ),
+    "z-fig-7.6": Listed(
+        "zietlow2022.fig_7_6", "The ELBO approaches the IMA objective as the decoder grows precise", "Figure 7.6"
+    ),
+    "z-theorem-1": Listed(
+        "zietlow2022.theorem_1", "No local minima, and orthogonal columns in all of them", "Theorem 1"
     ),
     "z-theorem-2": Listed("zietlow2022.theorem_2", "A linear VAE finds the directions of PCA", "Theorem 2"),
 }

@@ -20,6 +20,9 @@ from unweave.trusted import carried_files, is_trusted, trust, trust_file, truste
 MOST_ON_CPU, MOST_ON_GPU, MOST_MEASURED = 32, 512, 8
 """Models in a pack. On a GPU the worker trains as many of them at a time as its memory holds."""
 
+LEAST_ON_GPU = 16
+"""Models that one GPU trains in little more time than one."""
+
 SMALL = 1_000_000
 """Parameters up to which dense networks gain from being stacked on a CPU."""
 
@@ -47,9 +50,10 @@ def pack(
     measures: Sequence[Measure] = (),
     *,
     workers: int = 1,
+    gpus: int = 1,
     begun: Iterable[Sequence[str]] = (),
 ) -> list[Pack]:
-    """Group resolved experiments into packs, evenly over so many workers.
+    """Group resolved experiments into packs, evenly over so many workers, or over so many GPUs (0: one a worker).
 
     ``begun`` are the ids of fleets that were interrupted: their members stay together, so that they go on from their
     checkpoint.
@@ -59,8 +63,9 @@ def pack(
     groups: dict[str, list[Experiment]] = {}
     for experiment in waiting.values():
         groups.setdefault(_key(experiment), []).append(experiment)
+    share = math.ceil(sum(map(_on_gpu, waiting.values())) / (gpus or workers))
     for group in groups.values():
-        size = _size(group, workers)
+        size = _size(group, workers, share)
         together += [group[first : first + size] for first in range(0, len(group), size)]
     return [Pack(tuple(members), tuple(measures)) for members in together]
 
@@ -118,16 +123,22 @@ def _key(experiment: Experiment) -> str:
     return json.dumps(to_plain(structure(experiment) | {"latents": experiment.latents}), sort_keys=True)
 
 
-def _size(group: Sequence[Experiment], workers: int) -> int:
+def _on_gpu(experiment: Experiment) -> bool:
+    return experiment.plan.device.startswith("cuda")
+
+
+def _size(group: Sequence[Experiment], workers: int, share: int) -> int:
+    """How many of a group go into a pack; ``share`` is what every GPU has to train in all."""
     first = group[0]
     if side_by_side(first):
         return 1
-    on_gpu = first.plan.device.startswith("cuda")
-    if not on_gpu and _n_parameters(first) > SMALL:
+    if _on_gpu(first):
+        # small fleets cost more for each model: a group is parted only where there is enough for all
+        n_parts = math.ceil(len(group) / min(MOST_ON_GPU, max(share, LEAST_ON_GPU)))
+        return math.ceil(len(group) / n_parts)
+    if _n_parameters(first) > SMALL:
         return 1
-    if on_gpu:
-        workers = min(workers, torch.cuda.device_count() or workers)
-    return min(MOST_ON_GPU if on_gpu else MOST_ON_CPU, math.ceil(len(group) / max(1, workers)))
+    return min(MOST_ON_CPU, math.ceil(len(group) / max(1, workers)))
 
 
 def _n_parameters(experiment: Experiment) -> int:

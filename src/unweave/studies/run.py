@@ -96,9 +96,8 @@ def _round(
     n_done[0] = len(asked) - len(todo)
     tell(n_done[0], len(asked))
     if todo:
-        execute(
-            pack(todo, measures, workers=execute.workers or usable_cores(), begun=_begun(store)), store.root, how, ended
-        )
+        spread = {"workers": execute.workers or usable_cores(), "gpus": execute.n_gpus() if on_gpu else 1}
+        execute(pack(todo, measures, **spread, begun=_begun(store)), store.root, how, ended)
     if on_gpu and study.measures and (todo := left(study.measures)):
         n_done[0] = len(asked) - len(todo)
         execute(measuring(todo, study.measures), store.root, how, ended)

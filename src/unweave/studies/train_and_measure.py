@@ -16,11 +16,12 @@ from unweave.studies.leases import Holder
 from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack
 from unweave.studies.store import Store
+from unweave.training.batches import load_together
 from unweave.training.experiment import Experiment, form_of
 from unweave.training.fleet.choice import models_that_fit, side_by_side
 from unweave.training.loop import train
 from unweave.training.many import train_many
-from unweave.training.running import Interrupted, RunOptions
+from unweave.training.running import GpuFailed, Interrupted, RunOptions
 
 WAIT = 0.5
 """Seconds until a run that another process holds is asked for again."""
@@ -123,6 +124,8 @@ def _train(experiments: Sequence[Experiment], store: Store, how: RunOptions) -> 
     begin = time.monotonic()
     try:
         _train_together(todo, store, how)
+    except GpuFailed:
+        raise  # no fault of the models, and nothing more can be done in this process
     except Interrupted:
         _note_cost(todo, store, time.monotonic() - begin)
         raise
@@ -151,7 +154,7 @@ def _note_cost(experiments: Sequence[Experiment], store: Store, seconds: float) 
 def _train_together(experiments: Sequence[Experiment], store: Store, how: RunOptions) -> None:
     """The engine is a function of the experiment alone, never of its company: so are the bits."""
     first = experiments[0]
-    data = loaded(first.world)
+    data = load_together(experiments, loaded)
     if side_by_side(first):
         for experiment in experiments:
             train(experiment, store.folder(experiment.id).path, data=data, how=how)

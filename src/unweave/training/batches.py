@@ -18,8 +18,9 @@ The parts of a batch, of which a method names those it needs:
 
 import contextlib
 import copy
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 import torch
 from torch import nn
@@ -27,7 +28,7 @@ from torch import nn
 from unweave import rng
 from unweave.data.correlated import draw_places, row_thresholds
 from unweave.data.pairings import Pairing, RandomPairs
-from unweave.data.world import Data
+from unweave.data.world import Data, World
 from unweave.models.objectives import Batch, Context, Draw, Method
 from unweave.rng import Purpose
 from unweave.shapes import Float, Int, Shaped, Tensor
@@ -75,6 +76,9 @@ class Source:
     labelled: Int[Tensor, "model sample"] | None = None
     own_draws: Mapping[str, Draw] = field(default_factory=dict)
     thresholds: Int[Tensor, "*model sample"] | None = None
+    n_examples: int = 0
+    offset: Int[Tensor, " model"] | None = None
+    """Where each model's world begins in the store, where there are several."""
 
     @property
     def block(self) -> int:
@@ -87,7 +91,8 @@ def source_of(experiments: Sequence[Experiment], data: Data) -> Source:
     """The source of these models' batches, on the data's device."""
     device, first = data.store.device, experiments[0]
     check_supervision(first, data)
-    kept = [training_rows(experiment, len(data)) for experiment in experiments]
+    n_examples = data.n_of_each
+    kept = [training_rows(experiment, n_examples) for experiment in experiments]
     sizes = [experiment.latents for experiment in experiments]
     form, stacked = form_of(first.objective, data), None
     if kept[0] is not None:
@@ -101,10 +106,24 @@ def source_of(experiments: Sequence[Experiment], data: Data) -> Source:
         stacked,
         _latent_mask(sizes, device),
         first.objective.pairing,
-        _labelled(experiments, kept, len(data), device),
+        _labelled(experiments, kept, n_examples, device),
         first.objective.draws(first.architecture(form.shape, form.labels)),
         _thresholds(first, data, stacked),
+        n_examples,
+        _offsets(experiments, data),
     )
+
+
+def load_together(
+    experiments: Sequence[Experiment], load: Callable[[World], Data] = lambda world: world.load()
+) -> Data:
+    """The data of models that train together: of one world, or of several one after the other in one store."""
+    worlds = tuple(dict.fromkeys(experiment.world for experiment in experiments))
+    first, *others = (load(world) for world in worlds)
+    if not others:
+        return first
+    store = torch.cat([first.store, *(other.store for other in others)])
+    return replace(first, store=store, labels=None, space=None, worlds=worlds)
 
 
 def check_supervision(experiment: Experiment, data: Data) -> None:
@@ -284,9 +303,14 @@ def rehearse_anywhere(experiment: Experiment, networks: Mapping[str, nn.Module],
 
 
 def _of_nothing(network: nn.Module) -> nn.Module:
-    made = copy.deepcopy(network).to_empty(device="cpu")
-    for tensor in (*made.parameters(), *made.buffers()):
-        tensor.zero_()
+    """The same network on the CPU, all zeros; made without a question to a meta tensor, which imports much too."""
+    made = copy.deepcopy(network)
+    for module in made.modules():
+        for held in (cast(dict[str, Tensor | None], module._parameters), module._buffers):
+            for name, tensor in list(held.items()):
+                if tensor is not None:
+                    zeros = torch.zeros(tuple(tensor.shape), dtype=tensor.dtype)
+                    held[name] = nn.Parameter(zeros, False) if isinstance(tensor, nn.Parameter) else zeros
     return made
 
 
@@ -306,7 +330,8 @@ def _rows_of(part: str) -> str:
 
 
 def _rows(source: Source, places: Int[Tensor, "step model batch"]) -> Int[Tensor, "step model batch"]:
-    return places if source.rows is None else _picked(source.rows, places)
+    rows = places if source.rows is None else _picked(source.rows, places)
+    return rows if source.offset is None else rows + source.offset[:, None]
 
 
 def _picked(
@@ -377,7 +402,15 @@ def _places(source: Source, seeds: Tensor, steps: Tensor, purpose: Purpose) -> I
 def _n_drawn_from(source: Source, purpose: Purpose) -> int:
     if purpose == Purpose.BATCH and source.pairing is not None and source.data.pairs is not None:
         return len(source.data.pairs)
-    return len(source.data) if source.rows is None else source.rows.shape[1]
+    return source.n_examples if source.rows is None else source.rows.shape[1]
+
+
+def _offsets(experiments: Sequence[Experiment], data: Data) -> Int[Tensor, " model"] | None:
+    if not data.worlds:
+        assert len({experiment.world for experiment in experiments}) == 1, "several worlds, and the data of one"
+        return None
+    begin = [data.worlds.index(experiment.world) * data.n_of_each for experiment in experiments]
+    return torch.tensor(begin, device=data.store.device)
 
 
 def _latent_mask(sizes: Sequence[int], device: torch.device) -> Float[Tensor, "model 1 latent"] | None:

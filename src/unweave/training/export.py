@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from unweave.config import Tables, from_plain, shown, to_plain
+from unweave.data.world import called
 from unweave.files import parse_json
 from unweave.models import (
     LIKELIHOODS,
@@ -131,7 +132,7 @@ def card(run: Run) -> str:
 library_name: unweave
 tags: [variational-autoencoder, representation-learning, disentanglement]
 ---
-# {experiment.objective.name} on {experiment.world.name}
+# {experiment.objective.name} on {called(experiment.world)}
 
 A {kind} with {experiment.latents} latents, trained for {experiment.steps:,} steps with seed
 {experiment.seed}. {ending}.
@@ -159,7 +160,7 @@ def _manipulation_card(run: Run) -> str:
 library_name: unweave
 tags: [variational-autoencoder, disentanglement, data-set]
 ---
-# {experiment.world.name}, changed by up to {epsilon:g} a pixel
+# {called(experiment.world)}, changed by up to {epsilon:g} a pixel
 
 A network m that turns the factors w of an example into a change of its image, x + {epsilon:g} m(w), reflected back into
 [0, 1]. It was trained so that the images suit {n} entangled model{"s" * (n != 1)} and not as many disentangled ones
@@ -169,7 +170,7 @@ A network m that turns the factors w of an example into a change of its image, x
 unweave train perturbed --world.run this-folder
 ```
 
-Factors and their order are those of {experiment.world.name}, which is composed with the change when it is loaded.
+Factors and their order are those of {called(experiment.world)}, which is composed with the change when it is loaded.
 """
 
 

@@ -13,7 +13,7 @@ import torch
 from unweave.data.world import Data
 from unweave.runs.fleets import LIST, MEMBER, fleets_in, home_of, members_of
 from unweave.runs.folder import RunFolder
-from unweave.training.batches import check_supervision
+from unweave.training.batches import check_supervision, load_together
 from unweave.training.experiment import Experiment, experiment_to, form_of, read_experiment, usable_cores
 from unweave.training.fleet.choice import models_that_fit, side_by_side
 from unweave.training.fleet.engine import FleetEngine
@@ -22,7 +22,7 @@ from unweave.training.kernel_cache import kept_kernels
 from unweave.training.loop import drive, say
 from unweave.training.processes import train_side_by_side
 from unweave.training.results import claim, ended, for_all
-from unweave.training.running import Interrupted, RunOptions
+from unweave.training.running import GpuFailed, Interrupted, RunOptions
 
 Pair = tuple[Experiment, RunFolder]
 
@@ -52,7 +52,10 @@ def train_many(
     pairs = [(e, RunFolder(path)) for e, path in zip(resolved, paths)]
     if all(ended(folder) for _, folder in pairs):
         return paths
-    data = (data or resolved[0].world.load()).to(resolved[0].plan.device)
+    several = len({experiment.world for experiment in resolved}) > 1
+    data = (load_together(resolved) if data is None or (several and not data.worlds) else data).to(
+        resolved[0].plan.device
+    )
     for experiment in resolved:
         check_supervision(experiment, data)
     if alone:
@@ -94,7 +97,8 @@ def _parts(todo: list[Pair], size: int | None, data: Data) -> list[list[Pair]]:
     chosen = -(-len(todo) // count) if size is None else chosen
     if count > 1 or data.store.device.type == "cuda":
         fleets = "one fleet" if count == 1 else f"{count} fleets of up to {chosen}"
-        say(f"{len(todo)} models in {fleets}: {f'{fitting:,}' if fitting < 10_000 else 'thousands more would'} fit")
+        used = f"{fitting:,} fit, so {min(1.0, chosen / fitting):.0%} of the memory is in use"
+        say(f"{len(todo)} models in {fleets}: {used if fitting < 10_000 else 'thousands more would fit'}")
     return [todo[begin : begin + chosen] for begin in range(0, len(todo), chosen)]
 
 
@@ -118,22 +122,52 @@ def _begun(pairs: Sequence[Pair], root: Path) -> list[list[Pair]]:
 def _together(pairs: Sequence[Pair], data: Data, how: RunOptions) -> None:
     """Train as one fleet, or as two halves one after the other where memory does not suffice."""
     home = _home(pairs)
-    try:
-        with contextlib.ExitStack() as held:
-            for folder in (home, *(folder for _, folder in pairs)):
-                held.enter_context(folder.locked())
-            _train(pairs, home, data, how)
-            shutil.rmtree(home.path)
-        return
-    except torch.cuda.OutOfMemoryError:
-        if len(pairs) == 1:
-            raise
-        shutil.rmtree(home.path, ignore_errors=True)
-    torch.cuda.empty_cache()
+    for attempt in range(2):
+        try:
+            _hold_and_train(pairs, home, data, how)
+            return
+        except torch.cuda.OutOfMemoryError:
+            if len(pairs) == 1 and attempt:
+                raise
+            # memory that was enough for a while is perhaps only lent to somebody
+            begun = bool(home.names("checkpoints/"))
+        except RuntimeError as error:
+            if not is_gpu_fault(error):
+                raise
+            raise GpuFailed(f"{fault_words(error)}. Nothing is lost: the same command goes on") from error
+        torch.cuda.empty_cache()
+        if not begun:
+            break
+        say(f"GPU memory ran out; {len(pairs)} models go on from their last checkpoint")
+    if len(pairs) == 1:
+        raise torch.cuda.OutOfMemoryError(
+            "one model alone does not fit in GPU memory; make its layers or batch smaller"
+        )
+    shutil.rmtree(home.path, ignore_errors=True)
     half = len(pairs) // 2
     say(f"{len(pairs)} models do not fit in GPU memory; going on with {half} at a time")
     _together(pairs[:half], data, how)
     _together(pairs[half:], data, how)
+
+
+def _hold_and_train(pairs: Sequence[Pair], home: RunFolder, data: Data, how: RunOptions) -> None:
+    with contextlib.ExitStack() as held:
+        for folder in (home, *(folder for _, folder in pairs)):
+            held.enter_context(folder.locked())
+        _train(pairs, home, data, how)
+        shutil.rmtree(home.path)
+
+
+def is_gpu_fault(error: BaseException) -> bool:
+    """Whether an error comes from a GPU or its driver, by no fault of what was computed."""
+    words = str(error)
+    named = any(name in words for name in ("CUDA error", "CUDA driver error", "CUBLAS_STATUS", "cuDNN error"))
+    return isinstance(error, RuntimeError) and named and not isinstance(error, torch.cuda.OutOfMemoryError)
+
+
+def fault_words(error: BaseException) -> str:
+    """One line about it."""
+    return f"the GPU failed ({str(error).splitlines()[0]})"
 
 
 def _home(pairs: Sequence[Pair]) -> RunFolder:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from unweave import rng
-from unweave.data.world import Data
+from unweave.data.world import Data, called
 from unweave.files import require_folder
 from unweave.models import Architecture, Model
 from unweave.models.method import NoCodes, NoDecoder
@@ -34,7 +34,7 @@ class Run:
             raise FileNotFoundError(f"{self.files.path} is not a run folder: it has no config.json of ours")
 
     def __repr__(self) -> str:
-        return f"Run({str(self.path)!r}, {self.experiment.world.name}, {self.experiment.objective}, {self.state})"
+        return f"Run({str(self.path)!r}, {called(self.experiment.world)}, {self.experiment.objective}, {self.state})"
 
     @property
     def path(self) -> Path:

@@ -10,6 +10,10 @@ class NotFinite(ArithmeticError):
     """Training stopped because a term of the loss was no longer a number."""
 
 
+class GpuFailed(RuntimeError):
+    """A GPU, or its driver, gave up in the middle; the process that used it cannot use it again."""
+
+
 class Interrupted(RuntimeError):
     """Training was asked to stop, and saved everything first."""
 

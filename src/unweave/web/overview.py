@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from unweave.data.world import called
 from unweave.models.method import NoDecoder
 from unweave.runs.folder import RunFolder
 from unweave.runs.row import read_object
@@ -23,7 +24,7 @@ def run_answer(path: Path, run_id: str) -> RunAnswer:
     step = experiment.n_updates if state.word == "done" else state.step
     return RunAnswer(
         id=run_id,
-        title=f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}",
+        title=f"{experiment.objective.name} on {called(experiment.world)}, seed {experiment.seed}",
         state=state.column,
         message=_message(run.files, state, experiment.n_updates),
         world=card.title,

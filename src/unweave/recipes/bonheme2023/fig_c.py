@@ -105,7 +105,8 @@ def _converged(results: Results, size: str, random: np.random.Generator | None) 
     """C.5: models converge at the same time, however strongly they are regularised."""
     since = []
     for setting in (WEAK, STRONG):
-        runs = finished(results, setting.experiments(size))
+        # networks that were never trained have no history
+        runs = [run for run in finished(results, setting.experiments(size)) if run.files.names("history.")]
         since.append(
             {run.experiment.seed: convergence(run.history.column("loss").numpy()) for run in runs}
             if random is None

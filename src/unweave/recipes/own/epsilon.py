@@ -25,7 +25,7 @@ from unweave.recipes.zietlow2022.bias import (
     places_of,
     strength_of,
 )
-from unweave.recipes.zietlow2022.bias_table import undecided, with_effect
+from unweave.recipes.zietlow2022.bias_table import any_condition, undecided, with_effect
 from unweave.studies.results import Results
 from unweave.studies.statistics.intervals import mean_interval
 from unweave.studies.study import Study
@@ -142,4 +142,6 @@ def _band(by_strength: Mapping[float, Mapping[int, float]]) -> Band:
     return Band(x, [one.mean() for one in values], [low for low, _ in ends], [high for _, high in ends])
 
 
-REPRODUCTION = Reproduction("u-epsilon", TITLE, "unweave, beyond Zietlow (2022), chapter 4", study, judge)
+REPRODUCTION = Reproduction(
+    "u-epsilon", TITLE, "unweave, beyond Zietlow (2022), chapter 4", study, judge, (any_condition(judge),)
+)

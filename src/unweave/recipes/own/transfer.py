@@ -29,7 +29,7 @@ from unweave.recipes.zietlow2022.bias import (
     placed,
     places_of,
 )
-from unweave.recipes.zietlow2022.bias_table import undecided, with_effect
+from unweave.recipes.zietlow2022.bias_table import any_condition, undecided, with_effect
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference
@@ -138,4 +138,6 @@ def _row(place: Place, name: str, groups: Mapping[str, Mapping[int, float]], dro
     }
 
 
-REPRODUCTION = Reproduction("u-transfer", TITLE, "unweave, beyond Zietlow (2022), chapter 4", study, judge)
+REPRODUCTION = Reproduction(
+    "u-transfer", TITLE, "unweave, beyond Zietlow (2022), chapter 4", study, judge, (any_condition(judge),)
+)

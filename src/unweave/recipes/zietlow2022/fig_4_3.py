@@ -6,9 +6,10 @@ from unweave.data.altered import Perturbed
 from unweave.models.objectives import Perturbation
 from unweave.pages.manipulation import losses_of
 from unweave.pages.outcome import Outcome
-from unweave.recipes.perturb import altered_images
+from unweave.recipes.extent import at_size
+from unweave.recipes.perturb import altered_images, side_words
 from unweave.recipes.reproduction import Control, Reproduction
-from unweave.recipes.zietlow2022.bias import KINDS, Asked, about, bias_study
+from unweave.recipes.zietlow2022.bias import AMOUNTS, KINDS, Asked, Place, about, bias_study, chosen_from, places_of
 from unweave.recipes.zietlow2022.bias_table import undecided
 from unweave.recipes.zietlow2022.settings import SOURCE
 from unweave.studies.results import Results
@@ -53,7 +54,23 @@ def judge_with(results: Results, size: str, times: float = 1.0) -> Outcome:
     if size == "smoke":
         claims = [undecided(one, "this size shows that the chain runs, and gives no verdict") for one in claims]
     note = "Whether people see the change is not judged here: the pictures are shown, with the change amplified."
-    return Outcome(tuple(claims), figures, {"Losses of the two sides": rows}, (*about(size), note))
+    models = [row for place in places_of(size, ASKED) for row in _models(place, results, size)]
+    tables = {"Losses of the two sides": rows, "The models to choose from": models}
+    return Outcome(tuple(claims), figures, tables, (*about(size), note))
+
+
+def _models(place: Place, results: Results, size: str) -> list[dict[str, Any]]:
+    found = sorted(chosen_from(place, at_size(size, AMOUNTS), results), key=lambda one: -one.score)
+    return [
+        {
+            "world": place.title,
+            "seed": one.seed,
+            "MIG": one.score,
+            "latents in use": one.n_active,
+            "side": side_words(one),
+        }
+        for one in found
+    ]
 
 
 def _told(first: dict[str, float], last: dict[str, float]) -> dict[str, float]:

@@ -23,5 +23,9 @@ class Executor(ABC):
     workers: int = 1
     """How many packs are worked on at a time."""
 
+    def n_gpus(self) -> int:
+        """How many GPUs work at a time, so that fleets can be spread over them; 0 where nobody knows."""
+        return 1
+
     @abstractmethod
     def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None: ...

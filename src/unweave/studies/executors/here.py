@@ -7,16 +7,24 @@ from pathlib import Path
 from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.pack import Pack
 from unweave.studies.train_and_measure import train_and_measure
-from unweave.training.running import Interrupted, RunOptions
+from unweave.training.loop import say
+from unweave.training.running import GpuFailed, Interrupted, RunOptions
 
 
 @dataclass(frozen=True)
 class Here(Executor):
-    """Nothing is started; a crash of this process ends the study, which goes on with the same call."""
+    """Nothing is started, unless a GPU fails; a crash of this process ends the study, and the same call goes on."""
 
     def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
         for pack in packs:
             if how.stop():
                 raise Interrupted("stopped; the same command goes on")
-            train_and_measure(pack, root, how)
-            ended(pack)
+            try:
+                train_and_measure(pack, root, how)
+            except GpuFailed as error:
+                from unweave.studies.executors.local import Local
+
+                say(f"{error} in a new process")
+                Local(1)([pack], root, how, ended)
+            else:
+                ended(pack)

@@ -18,6 +18,7 @@ from unweave.studies.failures import how_it_died
 from unweave.studies.pack import Pack, pack_to
 from unweave.studies.train_and_measure import give_up
 from unweave.training.experiment import usable_cores
+from unweave.training.loop import say
 from unweave.training.running import Interrupted, RunOptions
 
 ATTEMPTS = 3
@@ -32,13 +33,18 @@ class Local(Executor):
 
     workers: int = field(default_factory=usable_cores)
 
+    def n_gpus(self) -> int:
+        return torch.cuda.device_count()
+
     def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
         if self.workers < 1:
             raise ValueError(f"workers must be at least 1, not {self.workers}")
         jobs = _Queue(packs, root, how)
-        n_gpus = torch.cuda.device_count() if any(pack.needs_gpu for pack in packs) else 0
+        n_gpus = self.n_gpus() if any(pack.needs_gpu for pack in packs) else 0
+        # a worker sees one GPU alone, unless a plan names its GPU by number
+        pinned = all(pack.experiments[0].plan.device == "cuda" for pack in packs if pack.needs_gpu)
         workers = [
-            _Worker(jobs, gpu=place if place < n_gpus else None)
+            _Worker(jobs, gpu=place if place < n_gpus else None, pinned=pinned)
             for place in range(max(min(self.workers, len(packs)), min(n_gpus, len(packs))))
         ]
         for worker in workers:
@@ -101,6 +107,8 @@ class _Queue:
             self.at_work -= 1
             key = tuple(experiment.id for experiment in pack.experiments)
             n = self.attempts[key] = self.attempts.get(key, 0) + 1
+            if not self.stopping:
+                say(f"a worker {how_it_died(status)} over {len(key)} models{_last(log)}; they go on")
             if self.stopping or n < (ATTEMPTS if len(pack.experiments) == 1 else ATTEMPTS - 1):
                 self.waiting.append(pack)
                 return
@@ -120,9 +128,9 @@ class _Queue:
 class _Worker(threading.Thread):
     """Attends to one process: hands it packs, hears its answers, replaces it when it dies."""
 
-    def __init__(self, jobs: _Queue, gpu: int | None) -> None:
+    def __init__(self, jobs: _Queue, gpu: int | None, pinned: bool = True) -> None:
         super().__init__(daemon=True)
-        self.jobs, self.gpu = jobs, gpu
+        self.jobs, self.gpu, self.pinned = jobs, gpu, pinned
         self.process: subprocess.Popen[str] | None = None
         self.writing = threading.Lock()
 
@@ -197,7 +205,7 @@ class _Worker(threading.Thread):
         # what the parent can import (a user's study.py), its workers can; one thread unless a plan asks for more
         given = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
         given |= {"OMP_NUM_THREADS": "1", "UNWEAVE_WORKER": "1"}
-        return given | ({} if self.gpu is None else {"CUDA_VISIBLE_DEVICES": _visible(self.gpu)})
+        return given | ({} if self.gpu is None or not self.pinned else {"CUDA_VISIBLE_DEVICES": _visible(self.gpu)})
 
     def _log(self) -> str:
         content = self.log.read_bytes()[-TAIL:]
@@ -216,6 +224,12 @@ class _Worker(threading.Thread):
         process.wait()
         if process.returncode == 0:
             self.log.unlink(missing_ok=True)
+
+
+def _last(log: str) -> str:
+    """The last line that a worker has left, in brackets."""
+    lines = log.strip().splitlines()
+    return f" ({lines[-1][:200]})" if lines else ""
 
 
 def _visible(place: int) -> str:

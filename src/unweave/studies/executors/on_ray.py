@@ -7,6 +7,7 @@ are taken away by no fault of it. When a head node dies, the cluster does: the s
 
 import contextlib
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from typing import Any
 from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.pack import Pack, pack_from, pack_to
 from unweave.studies.train_and_measure import give_up, train_and_measure
-from unweave.training.running import Interrupted, RunOptions
+from unweave.training.running import GpuFailed, Interrupted, RunOptions
 
 RETRIES = 3
 """Times that Ray starts a task again whose worker has died."""
@@ -33,6 +34,11 @@ class OnRay(Executor):
     address: str = ""
     gpus: float = 1.0
     """GPUs that a fleet is given."""
+
+    def n_gpus(self) -> int:
+        with _cluster(self) as ray:
+            held = ray.cluster_resources().get("GPU", 0.0)
+        return int(held / self.gpus) if self.gpus else 0
 
     def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
         with _cluster(self) as ray:
@@ -99,6 +105,9 @@ def _task(text: str, root: str, save_every: float, stop_file: str) -> str | int:
         )
     except Interrupted:
         return "stopped"
+    except GpuFailed as error:
+        print(error, file=sys.stderr, flush=True)
+        os._exit(1)  # Ray starts the task again, in another process
     except OSError as error:
         if is_full(error):
             return error.errno or 28

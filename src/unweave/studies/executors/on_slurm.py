@@ -34,6 +34,9 @@ class OnSlurm(Executor):
     """Jobs of an array that run at a time."""
     slurm: str = ""
 
+    def n_gpus(self) -> int:
+        return self.workers  # every job of an array has one
+
     def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
         root, attempts, todo = root.resolve(), 0, list(packs)
         stop_file = root / ".unweave" / f"stop-{os.getpid()}-{time.time_ns()}"

@@ -26,7 +26,8 @@ def with_settings(table: "pl.DataFrame") -> "pl.DataFrame":
     numbered = table.with_row_index("_place")
     found = pl.concat(parts) if parts else pl.DataFrame({"id": [], "objective": [], "strength": [], "setting": []})
     joined = numbered.join(found, on="id", how="left", maintain_order="left").sort(place).drop("_place")
-    return joined.with_columns(pl.col("world.name").alias("world"))
+    names = [name for name in ("world.called", "world.name") if name in joined.columns]
+    return joined.with_columns(pl.coalesce(names).alias("world"))
 
 
 @dataclass(frozen=True)

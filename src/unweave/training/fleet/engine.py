@@ -28,7 +28,7 @@ class FleetEngine:
             use_kernels(self.fleet.losses, experiments[0], say)
         else:
             members, backend = arranged(experiments, data, say)
-            self.fleet = new_fleet(members, backend, len(data), data.shape)
+            self.fleet = new_fleet(members, backend, data.n_of_each, data.shape)
         self.stepper = Stepper(self.fleet, source_of(members.experiments, data), say)
         self.none_left = False
         self.stacked = {given: place for place, given in enumerate(members.given) if given >= 0}

@@ -8,10 +8,14 @@ from typing import Any
 import torch
 
 from unweave.config import hints, to_plain
+from unweave.data.world import World
 from unweave.models.objectives import MODEL, Method
 from unweave.models.posteriors import Deterministic, Diagonal
 from unweave.shapes import Float, Scalar, Tensor
 from unweave.training.experiment import Experiment
+
+PLAIN = {"images", "noise", "second_images", "second_noise", "permutation"}
+"""Parts of a batch that need nothing of a world but its examples."""
 
 OWN = ("objective", "latents", "seed", "init", "warmup", "snapshots")
 """Fields of an experiment in which members may differ freely; of the objective, only the posterior must agree."""
@@ -102,9 +106,23 @@ def structure(experiment: Experiment) -> dict[str, Any]:
     if is_mapped(method):
         shared |= {"latents": experiment.latents, "warmup": experiment.warmup}
         shared |= {f"objective.{name}": part for name, part in _fixed(method).items()}
+    if _mixes_worlds(experiment):
+        shared = {name: value for name, value in shared.items() if not name.startswith("world.")}
+        shared |= {"world.name": type(experiment.world).__qualname__, "world": str(_size_of(experiment.world))}
     shared["number of updates"] = experiment.n_updates
     del shared["steps"]
     return shared
+
+
+def _mixes_worlds(experiment: Experiment) -> bool:
+    """Whether members may learn from different worlds: each then has rows of its own in one store."""
+    method, world = experiment.objective, experiment.world
+    return world.mixes and not is_mapped(method) and method.pairing is None and {*method.batch} <= PLAIN
+
+
+def _size_of(world: World) -> str:
+    card = world.card()
+    return f"{'×'.join(map(str, card.shape))}, {card.n_examples} examples"
 
 
 def is_mapped(method: Method) -> bool:

@@ -1,0 +1,164 @@
+"""Tables 4.2 to 4.5 of Zietlow (2022) on a card that one has for minutes: the chain in portions, without polars.
+
+    python benchmarks/bias_card.py train --store STORE --seconds 540                          # the same call goes on
+    python benchmarks/bias_card.py train --store STORE --methods PCL,WS-GAN --seconds 540
+    python benchmarks/bias_card.py measure --store STORE --processes 14
+    python benchmarks/bias_card.py pack --store STORE --out "$OUT"                     # tar files of at most 15 MiB
+
+``train`` goes through the stages in order: models to choose from, those on original and noisy images; MIG of the first;
+the manipulation and its controls; models on what these make. It stops after ``--seconds``, with everything saved.
+Weights come back rounded to 16 bits, but for those that others are named by: manipulations and the models on their
+sides. At home: unpack all files into one store, then `unweave reproduce z-table-4.2 --size small --folder STORE`.
+"""
+
+import argparse
+import os
+import tarfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+MOST_BYTES = 15 << 20
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What the chain reads of a table, from the folders themselves."""
+
+    rows: list[dict[str, Any]]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        return self.rows
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the chain asks of results."""
+
+    store: Any
+    experiments: Sequence[Any]
+    table: Rows
+
+
+def train(size: str, store: str, methods: tuple[str, ...], seconds: float, processes: int) -> None:
+    from unweave.recipes.zietlow2022.bias import FIRST_CANDIDATE, TABLE, bias_study, follow
+    from unweave.studies.measures.alignment import Alignment
+
+    begin = time.monotonic()
+    asked = replace(TABLE, methods=methods)
+    study = bias_study("card", size, "", asked)
+    done = _stage("to choose from, original, noisy", study.experiments, store, seconds, begin)
+    if not done:
+        return
+    choose = [one.resolve().id for one in study.experiments if one.seed >= FIRST_CANDIDATE]
+    (aligned,) = (one for one in study.measures if isinstance(one, Alignment))
+    _measure(store, choose, (aligned,), processes)
+    for words in ("manipulations", "on what they make"):
+        known = _known(store, study.measures)
+        wanted = [one for one in follow(size, asked, known) if words != "manipulations" or not one.objective.encodes]
+        if not _stage(words, wanted, store, seconds, begin):
+            return
+
+
+def _stage(words: str, experiments: Sequence[Any], store: str, seconds: float, begin: float) -> bool:
+    from unweave.recipes.train_only import train_only
+    from unweave.studies.study import Study
+
+    left = seconds - (time.monotonic() - begin)
+    found = train_only([Study("card", tuple(experiments))], store, seconds=max(0.0, left))
+    taken = f"{found.seconds:.0f} s, {time.monotonic() - begin:.0f} s since the start"
+    print(f"{words}: {len(found.done)} trained, {len(found.left)} left; {taken}", flush=True)
+    return not found.left
+
+
+def _known(store: str, measures: Sequence[Any]) -> Known:
+    from unweave.runs.columns import shown_names
+    from unweave.runs.row import raw_row_of
+    from unweave.studies.store import Store
+
+    home, rows, experiments = Store(store), [], []
+    for run_id in finished(store):
+        raw = raw_row_of(home.folder(run_id)) or {}
+        names = shown_names(raw, [measure.file for measure in measures])
+        rows.append({shown: raw[name] for name, shown in names.items()})
+        experiments.append(home.run(run_id).experiment)
+    return Known(home, experiments, Rows(rows))
+
+
+def measure(size: str, store: str, processes: int) -> None:
+    from unweave.recipes.zietlow2022.bias import TABLE, bias_study
+
+    _measure(store, finished(store), bias_study("card", size, "", TABLE).measures, processes)
+
+
+def _measure(store: str, ids: Sequence[str], measures: Sequence[Any], processes: int) -> None:
+    begin = time.monotonic()
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        taken = list(pool.map(_measure_one, [(store, one, tuple(measures)) for one in ids]))
+    print(f"{len(taken)} measured in {time.monotonic() - begin:.0f} s, {sum(taken):.0f} s in all", flush=True)
+
+
+def _measure_one(told: tuple[str, str, tuple[Any, ...]]) -> float:
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import torch
+
+    from unweave.studies.store import Store
+    from unweave.studies.train_and_measure import take_measures
+
+    torch.set_num_threads(1)
+    begin = time.monotonic()
+    take_measures(told[2], told[1], Store(told[0]))
+    return time.monotonic() - begin
+
+
+def finished(store: str) -> list[str]:
+    return sorted(path.parent.name for path in Path(store).glob("*/model.safetensors"))
+
+
+def pack(store: str, out: str) -> None:
+    from unweave.models.objectives import Perturbation
+    from unweave.recipes.train_only import make_compact
+    from unweave.studies.store import Store
+
+    home = Store(store)
+    made = {one: home.run(one).experiment.objective for one in finished(store)}
+    attacks = {one: method for one, method in made.items() if isinstance(method, Perturbation)}
+    exact = {Path(given.run).name for method in attacks.values() for given in (*method.foster, *method.diminish)}
+    parts: list[list[str]] = []
+    size = MOST_BYTES
+    # what cannot be made again comes first
+    for run_id in sorted(made, key=lambda one: (one not in attacks, one not in exact, one)):
+        if run_id not in exact and run_id not in attacks:
+            make_compact(home.folder(run_id))
+        held = sum(file.stat().st_size for file in (home.root / run_id).rglob("*") if "checkpoints" not in file.parts)
+        if size + held > MOST_BYTES:
+            parts, size = [*parts, []], 0
+        parts[-1].append(run_id)
+        size += held
+    for number, ids in enumerate(parts):
+        with tarfile.open(Path(out) / f"runs-{number}.tar", "w") as file:
+            for run_id in ids:
+                file.add(home.root / run_id, run_id, filter=lambda one: None if "checkpoints" in one.name else one)
+    print(f"{len(made)} runs in {len(parts)} files", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("train", "measure", "pack"))
+    parser.add_argument("--size", default="small")
+    parser.add_argument("--methods", default="AE,β-VAE,FactorVAE,TC-VAE,SlowVAE")
+    parser.add_argument("--store", required=True)
+    parser.add_argument("--seconds", type=float, default=540.0)
+    parser.add_argument("--processes", type=int, default=14)
+    parser.add_argument("--out", default=".")
+    given = parser.parse_args()
+    if given.what == "train":
+        train(given.size, given.store, tuple(given.methods.split(",")), given.seconds, given.processes)
+    elif given.what == "measure":
+        measure(given.size, given.store, given.processes)
+    else:
+        pack(given.store, given.out)

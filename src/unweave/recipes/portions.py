@@ -1,0 +1,250 @@
+"""A long study in portions: train and measure what fits into some minutes, and carry what was found, not the weights.
+
+A portion is a folder of at most eight files of at most 16 MiB: ``portion.json`` and the finished runs of the studies,
+each run a line of JSON with its config, measures, cost and history. The next portion begins by taking these runs into its
+store, wherever that is, so that it trains only what is missing.
+"""
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from unweave.files import parse_json, write_atomically, write_text
+from unweave.runs.folder import LEFT_WEIGHTS, WEIGHTS, RunFolder
+from unweave.runs.names import check_name
+from unweave.studies.executors.executor import Executor
+from unweave.studies.executors.here import Here
+from unweave.studies.pack import Pack, measuring
+from unweave.studies.plan import plan
+from unweave.studies.results import Results
+from unweave.studies.run import run_study
+from unweave.studies.store import Store
+from unweave.studies.study import Study
+from unweave.studies.train_and_measure import settled
+from unweave.training.experiment import Experiment
+from unweave.training.running import Interrupted, RunOptions
+
+FORMAT = 1
+RECORD = "portion.json"
+MOST_FILES, LARGEST = 8, 16 * 2**20
+"""What may be brought back: files, and bytes of each."""
+
+FIRST = 16
+"""Models of the first portion, before it is known how long one takes."""
+
+TRAINING, MEASURING = 0.75, 0.95
+"""Shares of the time after which training and measuring stop."""
+
+CARRIED = ("config.json", "environment.json", "cost.json", "failure.json", LEFT_WEIGHTS)
+ENDS = ("failure.json", LEFT_WEIGHTS)
+FOLDERS = ("measures/", "failures/")
+HISTORY = "history."
+
+
+@dataclass(frozen=True)
+class Portion:
+    """What a portion has come to."""
+
+    settled: int
+    """Runs that are trained and measured, or failed, of all that are asked for so far."""
+    asked: int
+    new: int
+    """Of these, the ones of this portion."""
+    seconds: float
+    left_out: int
+    """Runs that did not fit into the files."""
+
+
+def run_portion(
+    studies: Sequence[Study],
+    root: Path | str,
+    folder: Path | str,
+    *,
+    minutes: float | int,
+    models: int | None = None,
+    execute: Executor = Here(),
+    how: RunOptions = RunOptions(),
+) -> Portion:
+    """Take in what earlier portions found, train and measure what fits into ``minutes``, and write all to ``folder``.
+
+    ``models`` is how many are trained at a time; else as many as fit by what finished models took, 16 at first. A model
+    that is not finished in time stays in the store alone, where the next portion on the same disk goes on with it.
+    """
+    begin, store = time.monotonic(), Store(root).prepare()
+    take_in(folder, store)
+    before = {run_id for study in studies for run_id in _settled(study, store)}
+
+    def until(share: float) -> RunOptions:
+        return replace(how, stop=lambda: how.stop() or time.monotonic() - begin >= 60 * minutes * share)
+
+    for study in studies:
+        while (todo := _missing(study, store)) and not until(TRAINING).stop():
+            left = 60 * minutes * TRAINING - (time.monotonic() - begin)
+            some = todo[: models or _fitting(study, store, left)]
+            if not _work(replace(study, experiments=tuple(some), follow_up=None), store, execute, until):
+                break
+    asked = {run_id for study in studies for run_id in _asked(study, store)}
+    found = sorted({run_id for study in studies for run_id in _settled(study, store)})
+    left_out = write_portion(folder, store, found)
+    return Portion(len(found), len(asked), len(set(found) - before), time.monotonic() - begin, left_out)
+
+
+def take_in(folder: Path | str, store: Store) -> int:
+    """Write the runs of a portion into a store; those that are there stay as they are. How many were new."""
+    folder, count = Path(folder), 0
+    if not (folder / RECORD).exists():
+        return 0
+    for line in _lines(folder):
+        run_id = check_name(str(line["id"]))
+        to = store.folder(run_id)
+        if to.trained or to.has("failure.json"):
+            continue
+        # what says that a run has come to its end is written last
+        for name, content in sorted(line["files"].items(), key=lambda pair: pair[0] in ENDS):
+            if not _carried(name):
+                raise ValueError(f"{folder} holds {name!r} for {run_id}, which no portion has")
+            to.write(name, base64.b64decode(content["base64"]) if isinstance(content, dict) else content)
+        count += 1
+    return count
+
+
+def write_portion(folder: Path | str, store: Store, ids: Sequence[str]) -> int:
+    """Write runs as a portion: new files aside, then the record that names them. How many runs did not fit.
+
+    Histories are left behind where there is no room for them.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    blocks = _blocks(store, ids, histories=True)
+    if len(blocks) > MOST_FILES - 1:
+        blocks = _blocks(store, ids, histories=False)
+    kept = blocks[: MOST_FILES - 1]
+    files = {f"runs-{hashlib.sha256(one.content).hexdigest()[:12]}.jsonl.gz": one for one in kept}
+    for name, one in files.items():
+        write_atomically(folder / name, lambda aside, content=one.content: aside.write_bytes(content))  # type: ignore[misc]
+    listed = {name: hashlib.sha256(one.content).hexdigest() for name, one in files.items()}
+    n_runs = sum(one.n_runs for one in kept)
+    write_text(folder / RECORD, json.dumps({"format": FORMAT, "runs": n_runs, "files": listed}, indent=2) + "\n")
+    for stale in folder.glob("runs-*.jsonl.gz"):
+        if stale.name not in files:
+            stale.unlink()
+    return len(ids) - n_runs
+
+
+@dataclass(frozen=True)
+class _Block:
+    content: bytes
+    n_runs: int
+
+
+def _work(study: Study, store: Store, execute: Executor, until: Any) -> bool:
+    """Train some models, then measure those that are finished; False where time was up."""
+    try:
+        run_study(replace(study, measures=()), store.root, execute=execute, how=until(TRAINING))
+    except Interrupted as stopped:
+        print(stopped, file=sys.stderr, flush=True)
+    planned = plan(study.experiments, needs_data=False)
+    trained = [one for run_id, one in planned.items() if store.folder(run_id).trained]
+    todo = [one for one in trained if not settled(store.folder(one.id), Pack((one,), study.measures))]
+    try:
+        if todo and study.measures:
+            execute(measuring(todo, study.measures), store.root, until(MEASURING), lambda pack: None)
+    except Interrupted as stopped:
+        print(stopped, file=sys.stderr, flush=True)
+        return False
+    return all(settled(store.folder(run_id), Pack((one,), study.measures)) for run_id, one in planned.items())
+
+
+def _asked(study: Study, store: Store) -> dict[str, Experiment]:
+    """All that a study asks for, as far as what is measured tells."""
+    asked = plan(study.experiments, needs_data=False)
+    while study.follow_up is not None:
+        results = Results(study, store, tuple(asked.values()))
+        more = plan(study.follow_up(results), needs_data=False)
+        if not more.keys() - asked.keys():
+            break
+        asked |= more
+    return asked
+
+
+def _settled(study: Study, store: Store) -> list[str]:
+    asked = _asked(study, store).items()
+    return [run_id for run_id, one in asked if settled(store.folder(run_id), Pack((one,), study.measures))]
+
+
+def _missing(study: Study, store: Store) -> list[Experiment]:
+    done = set(_settled(study, store))
+    return [one for run_id, one in _asked(study, store).items() if run_id not in done]
+
+
+def _fitting(study: Study, store: Store, seconds: float) -> int:
+    """How many models fit into so many seconds, by what those of the study took."""
+    folders = [store.folder(run_id) for run_id in _settled(study, store)]
+    costs = [float(one.read_json("cost.json")["seconds"]) for one in folders if one.has("cost.json")]
+    return max(1, int(seconds / (sum(costs) / len(costs)))) if costs and sum(costs) > 0 else FIRST
+
+
+def _blocks(store: Store, ids: Sequence[str], *, histories: bool) -> list[_Block]:
+    """The runs as compressed blocks, each small enough for a file."""
+    blocks: list[_Block] = []
+    buffer, written, count = _opened()
+    for run_id in ids:
+        line = json.dumps({"id": run_id, "files": _files(store.folder(run_id), histories)}, sort_keys=True) + "\n"
+        content = line.encode()
+        # what is not flushed yet may come out as large as it went in
+        if count and buffer.tell() + len(content) + 2**16 > LARGEST:
+            written.close()
+            blocks.append(_Block(buffer.getvalue(), count))
+            buffer, written, count = _opened()
+        written.write(content)
+        written.flush()
+        count += 1
+    written.close()
+    return [*blocks, *([_Block(buffer.getvalue(), count)] if count else [])]
+
+
+def _opened() -> tuple[io.BytesIO, gzip.GzipFile, int]:
+    buffer = io.BytesIO()
+    return buffer, gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0), 0
+
+
+def _files(folder: RunFolder, histories: bool) -> dict[str, Any]:
+    """What is carried of a run: its weights by their checksum alone."""
+    names = [name for name in folder.names() if _carried(name) and (histories or not name.startswith(HISTORY))]
+    files: dict[str, Any] = {name: _text(folder.read(name)) for name in names}
+    if folder.has(WEIGHTS):
+        note = {"sha256": folder.sums()[WEIGHTS], "bytes": (folder.path / WEIGHTS).stat().st_size}
+        files[LEFT_WEIGHTS] = json.dumps(note) + "\n"
+    return files
+
+
+def _text(content: bytes) -> str | Mapping[str, str]:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(content).decode()}
+
+
+def _carried(name: str) -> bool:
+    return name in CARRIED or name.startswith((HISTORY, *FOLDERS))
+
+
+def _lines(folder: Path) -> Iterator[Mapping[str, Any]]:
+    record = parse_json((folder / RECORD).read_bytes(), folder / RECORD)
+    if not isinstance(record, dict) or record.get("format") != FORMAT or not isinstance(record.get("files"), dict):
+        raise ValueError(f"{folder / RECORD} is no record of a portion of format {FORMAT}; leave the folder out")
+    for name, expected in record["files"].items():
+        content = (folder / check_name(str(name))).read_bytes()
+        if hashlib.sha256(content).hexdigest() != expected:
+            raise ValueError(f"{folder / name} is damaged: its checksum differs from the one in {RECORD}")
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as lines:
+            for line in lines:
+                yield json.loads(line)

@@ -1,0 +1,161 @@
+"""A long study in portions: nothing is trained twice, kills lose nothing that was brought back, files stay small."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from unweave.cli import main
+from unweave.data.micro import Micro
+from unweave.models.networks.mlp import MLP
+from unweave.models.objectives import BetaVAE
+from unweave.recipes import portions
+from unweave.recipes.portions import RECORD, run_portion, take_in, write_portion
+from unweave.studies.measure_only import measure_only
+from unweave.studies.measures.codes import Codes
+from unweave.studies.results import Results
+from unweave.studies.run import run_study
+from unweave.studies.store import Store
+from unweave.studies.study import Study
+from unweave.training.experiment import Experiment, Plan
+
+
+def study(n: int = 4, steps: int = 4) -> Study:
+    one = Experiment(
+        Micro(),
+        BetaVAE(1.0),
+        MLP((8,), (8,)),
+        latents=3,
+        steps=steps,
+        batch_size=8,
+        history_every=2,
+        plan=Plan("cpu", 1),
+    )
+    return Study("portions", tuple(replace(one, seed=seed) for seed in range(n)), (Codes(64),))
+
+
+def numbers(root: Path) -> list[float]:
+    """What was measured of every run, in the order of the study."""
+    return [float(value) for value in measure_only(study(), root).table["codes.mean.total_correlation"].to_list()]
+
+
+def test_two_portions_on_two_machines_are_one_study(tmp_path: Path) -> None:
+    first = run_portion([study()], tmp_path / "one", tmp_path / "found", minutes=0.2, models=2)
+    assert (first.settled, first.asked, first.left_out) == (4, 4, 0)
+    whole = run_study(study(), tmp_path / "whole")
+    assert numbers(tmp_path / "one") == whole.table["codes.mean.total_correlation"].to_list()
+    # another disk: everything is taken in, nothing is trained, and no weights came along
+    again = run_portion([study()], tmp_path / "two", tmp_path / "found", minutes=0.2)
+    assert (again.settled, again.new) == (4, 0)
+    assert numbers(tmp_path / "two") == numbers(tmp_path / "one")
+    assert not list((tmp_path / "two").rglob("*.safetensors"))
+    assert len(list((tmp_path / "found").iterdir())) == 2
+
+
+def test_a_portion_stops_in_time_and_the_next_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def few(study: Study, store: Store, seconds: float) -> int:
+        return 1
+
+    monkeypatch.setattr(portions, "_fitting", few)
+    clock = iter(range(10_000))
+    monkeypatch.setattr(portions.time, "monotonic", lambda: float(next(clock)))
+    first = run_portion([study()], tmp_path / "one", tmp_path / "found", minutes=0.5)
+    assert 0 < first.settled < 4
+    clock = iter(range(10_000))
+    second = run_portion([study()], tmp_path / "two", tmp_path / "found", minutes=100)
+    assert second.settled == 4
+    assert second.new == 4 - first.settled
+
+
+def test_the_next_number_of_models_is_what_fits(tmp_path: Path) -> None:
+    run_study(study(2), tmp_path)
+    store = Store(tmp_path)
+    for run_id in store.ids():
+        store.folder(run_id).write_json("cost.json", {"seconds": 10.0, "device": "cpu", "models": 1})
+    assert portions._fitting(study(4), store, 35.0) == 3
+    assert portions._fitting(study(4), Store(tmp_path / "none"), 35.0) == portions.FIRST
+
+
+def test_files_stay_few_and_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = run_study(study(6), tmp_path / "runs")
+    monkeypatch.setattr(portions, "LARGEST", 2**16 + 3000)
+    assert write_portion(tmp_path / "found", results.store, results.ids) == 0
+    files = list((tmp_path / "found").iterdir())
+    assert 2 < len(files) <= portions.MOST_FILES
+    assert all(path.stat().st_size <= portions.LARGEST for path in files)
+    assert take_in(tmp_path / "found", Store(tmp_path / "other").prepare()) == 6
+    # no room for all: what is left out is counted
+    monkeypatch.setattr(portions, "MOST_FILES", 2)
+    assert write_portion(tmp_path / "found", results.store, results.ids) > 0
+    assert len(list((tmp_path / "found").iterdir())) == 2
+
+
+def test_searches_go_on_too(tmp_path: Path) -> None:
+    def more(results: Results) -> tuple[Experiment, ...]:
+        told = results.found(study().experiments[0], Codes(64))
+        return () if told is None else (replace(study().experiments[0], seed=9),)
+
+    asked = replace(study(2), follow_up=more)
+    found = run_portion([asked], tmp_path / "one", tmp_path / "found", minutes=0.5)
+    assert (found.settled, found.asked) == (3, 3)
+
+
+@pytest.mark.parametrize("harm", ["flip", "record", "name"])
+def test_a_damaged_portion_is_refused_in_a_sentence(tmp_path: Path, harm: str) -> None:
+    results = run_study(study(1), tmp_path / "runs")
+    write_portion(tmp_path / "found", results.store, results.ids)
+    record = tmp_path / "found" / RECORD
+    (block,) = (tmp_path / "found").glob("runs-*")
+    if harm == "flip":
+        block.write_bytes(block.read_bytes()[:-1] + b"x")
+    elif harm == "record":
+        record.write_text('{"format": 99}')
+    else:
+        told = json.loads(record.read_text())
+        record.write_text(json.dumps(told | {"files": {"../../x": "0"}}))
+    with pytest.raises(ValueError, match=r"damaged|no record|no plain name"):
+        take_in(tmp_path / "found", Store(tmp_path / "other").prepare())
+
+
+def test_the_command_takes_in_and_judges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["reproduce", "z-theorem-1", "--store", str(tmp_path)]
+    assert main([*words, "--minutes", "1"]) == 2
+    assert "--minutes needs --portion" in capsys.readouterr().err
+    assert main([*words, "--portion", str(tmp_path / "none"), "--trained"]) == 2
+    assert "there is no portion.json" in capsys.readouterr().err
+    assert main([*words, "--minutes", "1", "--portion", str(tmp_path / "found")]) == 0
+    assert json.loads(capsys.readouterr().out)["asked"] == 0
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {here!r})
+from test_portions import study
+from unweave.recipes.portions import run_portion
+for _ in range(100):
+    run_portion([study(6, 300)], {store!r}, {found!r}, minutes=5, models=1)
+"""
+
+
+@pytest.mark.parametrize("after", [2.5, 4.0])
+def test_a_killed_portion_loses_nothing(tmp_path: Path, after: float) -> None:
+    """Killed at any moment, what is in the folder is whole, and the same command ends with the same numbers."""
+    store, found = tmp_path / "store", tmp_path / "found"
+    script = SCRIPT.format(here=str(Path(__file__).parent), store=str(store), found=str(found))
+    process = subprocess.Popen([sys.executable, "-c", script], env=os.environ, stderr=subprocess.DEVNULL)
+    time.sleep(after)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = take_in(found, Store(tmp_path / "judging").prepare())
+    ended = run_portion([study(6, 300)], store, found, minutes=5)
+    assert ended.settled == 6 >= before
+    fresh = Store(tmp_path / "fresh").prepare()
+    assert take_in(found, fresh) == 6
+    told = measure_only(study(6, 300), fresh.root).table["codes.mean.total_correlation"].to_list()
+    assert told == run_study(study(6, 300), tmp_path / "whole").table["codes.mean.total_correlation"].to_list()

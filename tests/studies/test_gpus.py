@@ -1,0 +1,170 @@
+"""Several GPUs, and GPUs that fail, with devices that are not there: who gets what, and what is said and kept."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from test_local import results
+from tiny_studies import CONV, tiny, tiny_study
+
+from unweave.studies.executors import on_ray
+from unweave.studies.executors.here import Here
+from unweave.studies.executors.local import Local, _Queue, _Worker
+from unweave.studies.executors.on_ray import OnRay
+from unweave.studies.executors.on_slurm import OnSlurm
+from unweave.studies.pack import Pack, pack
+from unweave.studies.run import run_study
+from unweave.training.fleet.stepper import Stepper
+from unweave.training.many import is_gpu_fault, train_many
+from unweave.training.running import GpuFailed, RunOptions
+
+FAULT = "CUDA error: unspecified launch failure\nCUDA kernel errors might be asynchronously reported"
+Step = Callable[..., None]
+
+
+def on_gpu(seed: int, device: str = "cuda", **changes: Any) -> Any:
+    one = tiny(seed, network=CONV, **changes).resolve()
+    return replace(one, plan=replace(one.plan, device=device))
+
+
+def test_a_study_is_spread_over_all_gpus() -> None:
+    many = [on_gpu(seed) for seed in range(96)]
+    assert [len(one.experiments) for one in pack(many, workers=16, gpus=3)] == [32, 32, 32]
+    assert [len(one.experiments) for one in pack(many, workers=16, gpus=1)] == [96]
+
+
+def test_small_groups_stay_whole_where_there_are_as_many_as_gpus() -> None:
+    mixed = [on_gpu(seed, latents=2 + group) for group in range(4) for seed in range(8)]
+    assert [len(one.experiments) for one in pack(mixed, workers=16, gpus=4)] == [8, 8, 8, 8]
+
+
+def test_a_cluster_of_unknown_size_gets_a_pack_a_worker() -> None:
+    many = [on_gpu(seed) for seed in range(96)]
+    assert [len(one.experiments) for one in pack(many, workers=4, gpus=0)] == [24, 24, 24, 24]
+
+
+@pytest.mark.parametrize(("listed", "seen"), [("", {"0", "1", "2"}), ("GPU-a, GPU-b,5", {"GPU-a", "GPU-b", "5"})])
+def test_every_worker_sees_a_gpu_of_its_own(
+    listed: str, seen: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
+    given: dict[str, list[Pack]] = {}
+    waiting = [Pack((on_gpu(seed),)) for seed in range(3)]
+
+    def hand_over(self: _Worker, one: Pack) -> None:
+        given.setdefault(self._environment()["CUDA_VISIBLE_DEVICES"], []).append(one)
+        while len(given) < 3:  # nobody is through before all have begun
+            torch.nn.functional.relu(torch.zeros(1))
+        self.jobs.back(one, done=True)
+
+    monkeypatch.setattr(_Worker, "_hand_over", hand_over)
+    ended: list[Pack] = []
+    Local(1)(waiting, tmp_path, RunOptions(), ended.append)
+    assert {*given} == seen
+    assert len(ended) == 3
+
+
+def test_a_gpu_that_is_named_by_number_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    seen: list[bool] = []
+
+    def hand_over(self: _Worker, one: Pack) -> None:
+        seen.append("CUDA_VISIBLE_DEVICES" in self._environment())
+        self.jobs.back(one, done=True)
+
+    monkeypatch.setattr(_Worker, "_hand_over", hand_over)
+    Local(1)([Pack((on_gpu(0, "cuda:1"),))], tmp_path, RunOptions(), lambda one: None)
+    assert seen == [False]
+
+
+def test_ray_and_slurm_say_how_many_gpus_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    import contextlib
+
+    ray = SimpleNamespace(cluster_resources=lambda: {"CPU": 64.0, "GPU": 8.0})
+    monkeypatch.setattr(on_ray, "_cluster", lambda given: contextlib.nullcontext(ray))
+    assert (OnRay().n_gpus(), OnRay(gpus=2.0).n_gpus(), OnRay(gpus=0.0).n_gpus()) == (8, 4, 0)
+    assert OnSlurm(workers=5).n_gpus() == 5
+    assert Here().n_gpus() == 1
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, at: int, times: int) -> list[int]:
+    """Steps raise an error at a step, so many times; how often is in the list."""
+    plain, left = Stepper.__call__, [times]
+
+    def step(self: Stepper, number: int, *, record: bool) -> None:
+        if number == at and left[0]:
+            left[0] -= 1
+            raise error
+        plain(self, number, record=record)
+
+    monkeypatch.setattr(Stepper, "__call__", step)
+    return left
+
+
+def test_a_gpu_that_fails_is_no_fault_of_the_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch, RuntimeError(FAULT), 3, 1)
+    given = [tiny(seed) for seed in range(3)]
+    with pytest.raises(GpuFailed, match=r"the GPU failed \(CUDA error: unspecified launch failure\)\. Nothing is lost"):
+        train_many(given, tmp_path, how=RunOptions(save_every=0.0))
+    assert not list(tmp_path.glob("*/failure.json"))
+    assert list(tmp_path.glob("fleet-*/checkpoints/*"))
+    assert all((path / "model.safetensors").exists() for path in train_many(given, tmp_path))
+
+
+def test_a_study_goes_on_in_a_new_process_from_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_study(tiny_study(3), tmp_path / "well")
+    failing(monkeypatch, RuntimeError(FAULT), 3, 1)
+    found = run_study(tiny_study(3), tmp_path / "failed", how=RunOptions(save_every=0.0))
+    assert found.table.height == 3
+    assert results(tmp_path / "well") == results(tmp_path / "failed")
+    assert "goes on in a new process" in capsys.readouterr().err
+
+
+def test_a_worker_that_dies_is_spoken_of_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = Pack((tiny(0), tiny(1)))
+    jobs = _Queue([], tmp_path, RunOptions())
+    jobs.at_work = 1
+    jobs.crashed(one, 1, "Traceback\nunweave.training.running.GpuFailed: the GPU failed")
+    assert jobs.waiting == [one]
+    told = capsys.readouterr().err.splitlines()
+    assert told == [
+        "a worker ended with status 1 over 2 models (unweave.training.running.GpuFailed: the GPU failed); they go on"
+    ]
+
+
+def test_memory_that_runs_out_in_the_middle_costs_the_steps_since_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [tiny(seed) for seed in range(3)]
+    whole = train_many(given, tmp_path / "whole")
+    steps: list[int] = []
+    monkeypatch.setattr("unweave.training.checkpoint.SAVING_SHARE", 1e9)
+    failing(monkeypatch, torch.cuda.OutOfMemoryError("CUDA out of memory"), 3, 1)
+    counted = Stepper.__call__
+
+    def step(self: Stepper, number: int, *, record: bool) -> None:
+        steps.append(number)
+        counted(self, number, record=record)
+
+    monkeypatch.setattr(Stepper, "__call__", step)
+    again = train_many(given, tmp_path / "again", how=RunOptions(save_every=0.0))
+    assert steps == [0, 1, 2, 3, 3, 4]
+    assert "GPU memory ran out; 3 models go on from their last checkpoint" in capsys.readouterr().err
+    for path, other in zip(whole, again):
+        assert (path / "model.safetensors").read_bytes() == (other / "model.safetensors").read_bytes()
+
+
+def test_only_what_a_gpu_says_is_its_fault() -> None:
+    assert is_gpu_fault(RuntimeError(FAULT))
+    assert is_gpu_fault(RuntimeError("CUBLAS_STATUS_EXECUTION_FAILED when calling cublasGemmEx"))
+    assert not is_gpu_fault(torch.cuda.OutOfMemoryError("CUDA error: out of memory"))
+    assert not is_gpu_fault(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+    assert not is_gpu_fault(ValueError("CUDA error"))
