@@ -127,7 +127,7 @@ def page(rows: list[dict[str, Any]]) -> str:
         for word in WORDS
         if counts[word]
     )
-    body = "".join(line(row) for row in rows)
+    body = "".join(line(row) for row in sorted(rows, key=lambda row: row["verdict"] == "not run"))
     return TEMPLATE.format(lead=lead, filters=filters, body=body)
 
 
@@ -171,8 +171,10 @@ form {{ display: flex; flex-wrap: wrap; gap: 8px 20px; margin-bottom: 16px; }}
 form input[type=search] {{ font: inherit; padding: 4px 8px; min-width: 220px; }}
 .scroll {{ overflow-x: auto; }} table {{ border-collapse: collapse; width: 100%; }}
 th, td {{ text-align: left; vertical-align: top; padding: 6px 10px; border-bottom: 1px solid var(--line); }}
-th {{ color: var(--muted); font-weight: 600; white-space: nowrap; }} td:nth-child(-n+2) {{ white-space: nowrap; }}
-td:nth-child(3) {{ min-width: 280px; }} small {{ display: block; color: var(--muted); }} a {{ color: var(--a); }}
+th {{ color: var(--muted); font-weight: 600; }}
+td:nth-child(8) {{ min-width: 150px; }} td:nth-child(-n+2) {{ white-space: nowrap; }}
+td:nth-child(3) {{ min-width: 260px; }} td:nth-child(6), td:nth-child(10) {{ white-space: nowrap; }}
+ small {{ display: block; color: var(--muted); }} a {{ color: var(--a); }}
 .agrees .v {{ color: var(--a); font-weight: 650; }}
 .differs .v, .not-evidence .v {{ color: var(--d); font-weight: 650; }}
 .cannot-tell .v, .runs .v, .not-run .v {{ color: var(--muted); }}
