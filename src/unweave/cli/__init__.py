@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 COMMANDS = {
     "demo": "see what it is about: train a small model and open its report (two minutes)",
@@ -63,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return STATUS.get(type(error).__name__, 2)
 
 
-def _tell_warning(message: Warning | str, category: type[Warning], *place: object) -> None:
+def _tell_warning(message: Warning | str, category: type[Warning], *place: Any, **_: Any) -> None:
     """A warning is one sentence too; those about code are for people who write some."""
     if issubclass(category, UserWarning):
         print(f"unweave: {message}", file=sys.stderr)
