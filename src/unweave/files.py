@@ -112,6 +112,13 @@ def parse_json(content: bytes | str, place: Path) -> Any:
         raise ValueError(f"{place} holds JSON that cannot be read: a number too long, or lists too deep") from error
 
 
+def in_words(error: Exception) -> str:
+    """What an error says, the system's without their numbers."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__
+
+
 def load_json(content: bytes | str) -> Any:
     """What JSON holds; UnicodeEncodeError where that is half a character, which no file and no page could hold."""
     found = json.loads(content)

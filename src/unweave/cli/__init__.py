@@ -119,11 +119,12 @@ def _usage() -> str:
 
 
 def _sentence(error: Exception) -> str:
+    from unweave.files import in_words
+
     if isinstance(error, OSError) and error.errno in REASONS:
         return f"{REASONS[error.errno]} ({error.filename or 'while writing'}). What was saved before is intact."
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError):
         return "there is not enough memory for this"
-    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    return text if text else type(error).__name__
+    if isinstance(error, KeyError) and error.args and str(error.args[0]):
+        return str(error.args[0])
+    return in_words(error)
