@@ -42,6 +42,7 @@ bench: $(VENV)/installed-dev
 docs: $(VENV)/installed-dev
 	$(BIN)/python docs/make_metrics.py
 	$(BIN)/python docs/make_reproductions.py
+	$(BIN)/python docs/make_results.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -25,11 +25,13 @@ from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.training.experiment import Experiment, experiment_to
 
-CHAIN = [name for name in REPRODUCTIONS if name.startswith(("z-fig-4.", "z-table-4."))]
+CHAIN = [name for name in REPRODUCTIONS if name.startswith(("z-fig-4.", "z-table-4.", "u-epsilon", "u-transfer"))]
 """Their results are a chain of models: tests/recipes/test_z_bias.py has their controls."""
 
 LAYERS = [
-    name for name in REPRODUCTIONS if name.startswith(("b-fig-7.", "b-fig-C", "b-fig-8.11")) and name[-4:] != "-7.1"
+    name
+    for name in REPRODUCTIONS
+    if name.startswith(("b-fig-7.", "b-section-7.", "b-fig-C", "b-fig-8.11")) and name[-4:] != "-7.1"
 ]
 """Judged by the weights of runs, of which only untrained ones are here."""
 
@@ -169,6 +171,18 @@ def regime(measure: Measure, experiment: Experiment) -> Found:
     return {"since": since, "share": 0.9, "n_active": 2, "steps": [0, 100], "delta": [2.0, 0.01]}
 
 
+def polarised(measure: Measure, experiment: Experiment) -> Found:
+    reconstruction, kl = luck(experiment).normal(size=2)
+    return {"reconstruction": 10 + reconstruction, "kl_sum": 5 + kl}
+
+
+def known(measure: Measure, experiment: Experiment) -> Found:
+    steps = list(range(20, 1001, 20))
+    begin = {"x": 6 + experiment.seed % 2, "y": 7, "size": 20 + experiment.seed}
+    shares = {name: [0.8 if place >= first else 0.0 for place in range(50)] for name, first in begin.items()}
+    return {"steps": steps, "shares": shares}
+
+
 def principal(measure: Measure, experiment: Experiment) -> Found:
     told = {"largest_angle": 0.5, "n_active": 2, "n_active_theory": 2, "rate": 3.0, "rate_theory": 3.0, "dto": 0.01}
     return {name: value * (1 + 0.001 * experiment.seed) if name == "rate" else value for name, value in told.items()}
@@ -189,7 +203,9 @@ MADE_UP: dict[str, Callable[[Any, Experiment], Found]] = {
     "elbow": lambda measure, experiment: {"reconstruction loss": 1.0 + 3.0 / experiment.latents**2},
     "fondue": reading,
     "intrinsic": intrinsic,
+    "known": known,
     "passive": passive,
+    "polarised": polarised,
     "principal": principal,
     "priors": priors,
     "regime": regime,

@@ -38,6 +38,7 @@ EXPECTED = [
     *(f"b-fig-6.{n}" for n in range(2, 12)),
     "b-fig-B",
     *(f"b-fig-7.{n}" for n in range(1, 11)),
+    "b-section-7.4.4",
     "b-fig-C",
     "b-fig-8.1",
     *(f"b-fig-8.{n}" for n in range(4, 13)),
@@ -98,9 +99,9 @@ def test_every_id_of_the_list_is_there():
 def test_every_size_can_be_planned_without_its_data(name):
     one = find_reproduction(name)
     assert one.id == name
-    number = name.removeprefix("b-fig-").removeprefix("b-table-")
+    number = name.split("-", 2)[2]
     assert "Bonheme (2023)" in one.source
-    assert re.search(rf"(Figure|Table|Appendix) {re.escape(number)}$", one.source)
+    assert re.search(rf"(Figure|Table|Section|Appendix) {re.escape(number)}$", one.source)
     for size in SIZES:
         study = one.study(size)
         assert study.name == f"{name}-{size}"

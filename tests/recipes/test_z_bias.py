@@ -72,6 +72,7 @@ def test_the_whole_chain_and_every_page(tmp_path: Path) -> None:
         found = reproduce(name, "smoke", tmp_path, bring)
         assert found.outcome.comparisons
         assert found.count("runs") == len(found.outcome.comparisons), "smoke gives no verdict"
+        assert all(one.controls and not any(c.passes for c in one.controls) for one in found.outcome.comparisons)
         assert found.page.is_file()
     first = asked[IDS.index("z-table-4.2")]
     assert first.failed.height == 0

@@ -210,3 +210,38 @@ def test_encoder_and_classifier_are_held_against_each_other(image_run):
     assert cka[0, 0] == pytest.approx(1.0, abs=1e-4)
     assert cka.min() >= 0.0
     assert ClassifierSimilarity(64, 2, objective="dip_vae_ii")(image_run) == {}
+
+
+def test_peaks_are_scipys_kurtosis(run):
+    from scipy.stats import kurtosis
+
+    from unweave.studies.measures.code_shapes import CodeShapes
+
+    found, code = CodeShapes(300)(run), codes(run, 300)
+    np.testing.assert_allclose(found["kurtosis_of_mean"], kurtosis(code.mean.double().numpy()), rtol=1e-6)
+    np.testing.assert_allclose(found["kurtosis_of_sampled"], kurtosis(code.sampled.double().numpy()), rtol=1e-6)
+    assert found["n_active"] + found["n_mixed"] + found["n_passive"] == len(found["types"]) == 4
+
+
+def test_what_is_known_of_a_factor_is_the_best_latents_share(tmp_path):
+    from unweave.metrics.supervised.mig import mig
+    from unweave.studies.measures.known_factors import KnownFactors
+
+    experiment = uw.Experiment(
+        Micro(),
+        network=uw.MLP((8,), (8,)),
+        latents=2,
+        steps=6,
+        history_every=2,
+        snapshots=(2, 6),
+        plan=uw.Plan("cpu", 1),
+    )
+    run = Run(train(experiment, tmp_path / "run"))
+    found = KnownFactors(200)(run)
+    assert found["steps"] == [2, 6]
+    code = codes(run, 200)
+    told = mig(code.mean, code.factors.long())
+    best = (told.mutual / told.denominator).amax(0).tolist()
+    # the last snapshot is the end of training
+    assert [shares[-1] for shares in found["shares"].values()] == pytest.approx(best, abs=1e-5)
+    assert list(found["shares"]) == ["x", "y", "size"]

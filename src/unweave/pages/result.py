@@ -94,15 +94,17 @@ def _row(one: Comparison) -> tuple[Any, ...]:
     interval = "–" if one.interval is None else f"{number(one.interval[0])} to {number(one.interval[1])}"
     # a correlation of exactly 0 comes out as 1e-17
     ours = "–" if one.ours is None else number(round(one.ours, 12))
-    controls = joined(*(element("div", words, class_="rule") for words in map(control_words, one.controls)))
-    return chip(KINDS[one.verdict], one.verdict), claim, published, ours, interval, one.n, controls or "–"
+    lines = (element("div", words, class_="rule") for words in map(control_words, one.controls))
+    controls = element("div", *lines, class_="words") if one.controls else "–"
+    return chip(KINDS[one.verdict], one.verdict), claim, published, ours, interval, one.n, controls
 
 
 def control_words(control: Checked) -> str:
     """What a control gave, and whether it agrees."""
     gave = "no number" if control.ours is None else number(round(control.ours, 12))
-    share = "" if control.draws == 1 else f", {control.agreed} of {control.draws} draws"
-    return f"{control.name}: {gave}, {'agrees' if control.passes else 'does not agree'}{share}"
+    verdict = "agrees" if control.passes else "does not agree"
+    told = verdict if control.draws == 1 else f"{control.agreed} of {control.draws} agree"
+    return f"{control.name}: {gave}, {told}"
 
 
 def _figures(figures: Mapping[str, "matplotlib.figure.Figure"]) -> Html:

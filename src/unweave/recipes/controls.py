@@ -135,12 +135,13 @@ def swapped(judge: Judge, *, about: str = "") -> Control:
     return changed(judge, "swapped", sentence, change, draws=1, about=about)
 
 
-def before_training(judge: Judge, *, about: str = "") -> Control:
-    """The same networks before their first step, measured and judged the same way."""
-    sentence = "the same networks before their first step, with seeds of their own, measured and judged the same way."
+def before_training(judge: Judge, *, again: bool = True, about: str = "") -> Control:
+    """The same networks before their first step, measured and judged the same way; ``again`` as for untrained."""
+    own = ", with seeds of their own" if again else ""
+    sentence = f"the same networks before their first step{own}, measured and judged the same way."
 
     def judged(results: Results, size: str, draw: int) -> Outcome:
-        return judge(untrained(results, again=True), size)
+        return judge(untrained(results, again=again), size)
 
     return Control("untrained", sentence, judged, 1, about)
 

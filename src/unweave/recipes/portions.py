@@ -1,8 +1,8 @@
 """A long study in portions: train and measure what fits into some minutes, and carry what was found, not the weights.
 
 A portion is a folder of at most eight files of at most 16 MiB: ``portion.json`` and the finished runs of the studies,
-each run a line of JSON with its config, measures, cost and history. The next portion begins by taking these runs into its
-store, wherever that is, so that it trains only what is missing.
+each run a line of JSON with its config, measures, cost and history. The next portion begins by taking these runs into
+its store, wherever that is, so that it trains only what is missing.
 """
 
 import base64

@@ -70,6 +70,9 @@ REPRODUCTIONS: dict[str, Listed] = {
     "b-fig-7.8": Listed("bonheme2023.fig_7_8", "CKA over epochs, fully connected", "Figure 7.8"),
     "b-fig-7.9": Listed("bonheme2023.fig_7_9", "CKA of strengths, fully connected", "Figure 7.9"),
     "b-fig-7.10": Listed("bonheme2023.fig_7_10", "CKA of β-VAE and DIP-VAE-II, fully connected", "Figure 7.10"),
+    "b-section-7.4.4": Listed(
+        "bonheme2023.section_7_4_4", "Models whose mean codes are alike have as many active latents", "Section 7.4.4"
+    ),
     "b-fig-C": Listed("bonheme2023.fig_c", "Classifiers, all snapshots, and convergence", "Appendix C"),
     "b-fig-8.1": Listed(
         "bonheme2023.fig_8_1", "Traces of mean and sampled codes against the number of latents", "Figure 8.1"
@@ -103,6 +106,12 @@ REPRODUCTIONS: dict[str, Listed] = {
     "k-5": Listed(
         "locatello2019.k_5", "Disentangled codes predict better, but need no fewer labels", "Figures 5 and 6"
     ),
+    "k-6": Listed(
+        "locatello2019.k_6",
+        "Position, then scale, shape and orientation, as the capacity rises",
+        "after Burgess et al. (2018), Figure 3",
+    ),
+    "k-7": Listed("locatello2019.k_7", "No score without labels selects a model", "§5.4 and §5.5"),
     "k-8": Listed(
         "locatello2019.k_8", "The BetaVAE metric does not miss a factor that is missing", "the metric's loophole"
     ),

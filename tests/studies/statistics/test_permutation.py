@@ -62,3 +62,38 @@ def test_blocks_are_kept_together() -> None:
     y = 10.0 * blocks - np.tile(np.arange(5.0), 6)
     assert trend_test(x, y).smaller > 0.05
     assert trend_test(x, y, blocks).smaller < 0.001
+
+
+N_TRIALS = 800
+
+
+@pytest.mark.parametrize("shape", ["normal", "skewed"])
+def test_five_per_cent_are_five_per_cent(shape: str) -> None:
+    """How often each test finds at p ≤ 0.05 what is not there: the largest attainable p below it, no more."""
+    generator = np.random.default_rng(len(shape))
+
+    def draw(n: int) -> np.ndarray:
+        return generator.exponential(size=n) if shape == "skewed" else generator.normal(size=n)
+
+    found = {"paired": 0, "unpaired": 0, "trend": 0}
+    for _ in range(N_TRIALS):
+        # differences of equal things are symmetric; two groups of one distribution can be exchanged
+        found["paired"] += paired_test(draw(8) - draw(8)).larger <= 0.05
+        found["unpaired"] += unpaired_test(draw(5), draw(5)).larger <= 0.05
+        found["trend"] += trend_test(np.arange(6.0), draw(6)).larger <= 0.05
+    sizes = {"paired": np.floor(0.05 * 256) / 256, "unpaired": np.floor(0.05 * 252) / 252, "trend": 0.05}
+    for name, count in found.items():
+        error = 3.5 * np.sqrt(0.05 * 0.95 / N_TRIALS)
+        assert abs(count / N_TRIALS - sizes[name]) < error, (name, count / N_TRIALS)
+
+
+def test_five_per_cent_within_blocks_and_by_random_arrangements() -> None:
+    generator = np.random.default_rng(11)
+    x, blocks = np.tile(np.arange(4.0), 5), np.repeat(np.arange(5), 4)
+    found = {"blocks": 0, "paired": 0}
+    for seed in range(400):
+        # seeds differ by far more than runs of one seed
+        y = generator.normal(size=20) + 10 * generator.normal(size=5)[blocks]
+        found["blocks"] += trend_test(x, y, blocks, seed=seed).larger <= 0.05
+        found["paired"] += paired_test(generator.normal(size=16), seed=seed).larger <= 0.05
+    assert all(0.02 < count / 400 < 0.09 for count in found.values()), found

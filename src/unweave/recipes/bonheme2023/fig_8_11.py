@@ -96,6 +96,6 @@ def _change(first: Layers, last: Layers) -> float:
     return fmean(changes) if changes else float("nan")
 
 
-CONTROLS = (before_training(judge),)
+CONTROLS = (before_training(judge, again=False),)
 
 REPRODUCTION = Reproduction("b-fig-8.11", TITLE, f"{SOURCE}, Figure 8.11", study, judge, CONTROLS)

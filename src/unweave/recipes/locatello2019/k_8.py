@@ -47,8 +47,9 @@ def judge_with(n_missing: int, size: str) -> Outcome:
     for place, name in enumerate(names):
         missing = [(place + step) % len(names) for step in range(n_missing)]
         codes = np.delete(factors, missing, axis=1).astype(np.float64)
-        counts = {"n_train": N_TRAIN[size], "n_test": N_TEST}
-        rows[name] = (beta_vae(codes, factors, **counts).score, factor_vae(codes, factors, **counts).score)
+        n = N_TRAIN[size]
+        scores = (metric(codes, factors, n_train=n, n_test=N_TEST).score for metric in (beta_vae, factor_vae))
+        rows[name] = (next(scores), next(scores))
         claims.append(compare_exact(f"BetaVAE metric of codes without {name}", rows[name][0], 1.0, 0.001))
     table = [{"codes without": name, "BetaVAE": one, "FactorVAE": other} for name, (one, other) in rows.items()]
     notes = (

@@ -115,7 +115,7 @@ def random_signs(judge: Judge) -> Control:
 
     def drawn(results: Results, generator: np.random.Generator) -> Results:
         planes = [
-            [row | {"score": row["score"] * generator.choice([-1, 1])} for row in rows]
+            [row | {"score": row["score"] * float(generator.choice([-1, 1]))} for row in rows or ()]
             for rows in results.table["alignment.planes"].to_list()
         ]
         return with_columns(results, {"alignment.planes": planes})

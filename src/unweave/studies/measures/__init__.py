@@ -12,6 +12,7 @@ from unweave.studies.measures.eigenfaces import Eigenfaces
 from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.measures.intrinsic import IntrinsicDimensions
+from unweave.studies.measures.known_factors import KnownFactors
 from unweave.studies.measures.measure import Measure
 from unweave.studies.measures.passive import PassiveCorrelations
 from unweave.studies.measures.polarised import Polarised
@@ -33,6 +34,7 @@ MEASURES: dict[str, type[Measure]] = {
     "elbow": ElbowPoint,
     "fondue": FondueReading,
     "intrinsic": IntrinsicDimensions,
+    "known": KnownFactors,
     "passive": PassiveCorrelations,
     "polarised": Polarised,
     "principal": PrincipalDirections,

@@ -1,0 +1,203 @@
+"""Writes docs/results: judges again what runs are kept of, and makes the page of all claims from the CSV files.
+
+python docs/make_results.py            # the page of all claims, from every results.csv
+python docs/make_results.py --judge    # first judges k-1 to k-3 and z-table-3.3 again, from their runs.csv
+"""
+
+import argparse
+import csv
+import html
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from unweave.recipes.reproductions import REPRODUCTIONS
+
+RESULTS = Path(__file__).parent / "results"
+KEPT = {"k-1": "k-runs.csv", "k-2": "k-runs.csv", "k-3": "k-runs.csv", "z-table-3.3": "z-table-3.3-runs.csv"}
+"""Reproductions whose runs are kept as a table, from which they can be judged again."""
+
+MADE = {"size": "small", "date": "2026-11-15", "card": "H200"}
+"""Of folders without ``made.json``."""
+
+SUPERSEDED = (
+    '<p style="margin:16px 0;padding:12px 16px;border:2px solid #c95400;border-radius:8px"><b>Superseded.</b> Judged by'
+    " the rules of version 0.1.0, without controls: its verdicts do not count any more, and its numbers and figures"
+    ' stand. What counts is <a href="../index.html">the page of all claims</a>.</p>'
+)
+
+WORDS = ("agrees", "differs", "not evidence", "cannot tell", "runs", "not run")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--judge", action="store_true")
+    if parser.parse_args().judge:
+        for name, table in KEPT.items():
+            judge_again(name, RESULTS / table)
+    for name in REPRODUCTIONS:
+        mark_superseded(RESULTS / name)
+    rows = claims()
+    write_csv(rows)
+    (RESULTS / "index.html").write_text(page(rows), encoding="utf-8")
+    counts = Counter(row["verdict"] for row in rows)
+    print(", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word]))
+
+
+def judge_again(name: str, table: Path) -> None:
+    """Judge a reproduction by today's rules from the table of its runs, and write its page."""
+    import polars as pl
+
+    from unweave.pages.result_folder import write_result_page
+    from unweave.recipes.controls import judged
+    from unweave.recipes.reproduce import lead_of
+    from unweave.recipes.reproductions import find_reproduction
+    from unweave.studies.results import Results
+    from unweave.studies.store import Store
+
+    one, size = find_reproduction(name), made_of(name)["size"]
+    study = one.study(size)
+    results = Results(study, Store("nowhere"), study.experiments)
+    results.__dict__["table"] = pl.read_csv(table, infer_schema_length=None)
+    outcome = judged(one, results, size)
+    meta = {"published in": one.source, "size": size, "models": results.table.height, "judged from": table.name}
+    command = f"python docs/make_results.py --judge    # {name}, from docs/results/{table.name}"
+    lead = lead_of(outcome, size)
+    write_result_page(RESULTS / name, one.title, outcome, results, command=command, meta=meta, lead=lead)
+    for path in sorted((RESULTS / name).rglob("*"), reverse=True):
+        # figures and tables stand on the page, runs beside the folder
+        if path.name not in ("index.html", "results.csv", "made.json"):
+            path.rmdir() if path.is_dir() else path.unlink()
+
+
+def mark_superseded(folder: Path) -> None:
+    """Say on a page that was judged before controls were asked for that its verdicts no longer count."""
+    path = folder / "index.html"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    if text and "control" not in (folder / "results.csv").read_text(encoding="utf-8") and SUPERSEDED not in text:
+        path.write_text(text.replace("<body>", f"<body>{SUPERSEDED}", 1), encoding="utf-8")
+
+
+def claims() -> list[dict[str, Any]]:
+    """Every claim of every reproduction that was run, and a line for each that was not."""
+    rows: list[dict[str, Any]] = []
+    for name, listed in REPRODUCTIONS.items():
+        about = {"id": name, "title": listed.title, "source": listed.source}
+        path = RESULTS / name / "results.csv"
+        if not path.exists():
+            rows.append(about | {"claim": "", "verdict": "not run"})
+            continue
+        made = made_of(name)
+        for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
+            verdict, note = row["verdict"], row.get("note", "")
+            if not row.get("control") and verdict in ("agrees", "differs"):
+                verdict, note = "cannot tell", "; ".join(filter(None, (note, "judged before controls were asked for")))
+            told = {key: row.get(key, "") for key in ("published", "ours", "low", "high", "n")}
+            controls = {key: row.get(key, "") for key in ("control", "control_ours", "control_agrees")}
+            rows.append(about | {"claim": row["what"], "verdict": verdict, "note": note} | told | controls | made)
+    return rows
+
+
+def made_of(name: str) -> dict[str, str]:
+    """Size, date and card of a folder."""
+    path = RESULTS / name / "made.json"
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else MADE
+
+
+def write_csv(rows: list[dict[str, Any]]) -> None:
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    with (RESULTS / "claims.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def page(rows: list[dict[str, Any]]) -> str:
+    """One page of all claims: a count at the top, filters, and a table."""
+    counts = Counter(row["verdict"] for row in rows)
+    run = [row for row in rows if row["verdict"] != "not run"]
+    lead = (
+        f"{len(run)} claims of {len({row['id'] for row in run})} results were judged; {counts['not run']} results of"
+        " the list have no run that is kept here. Count again: <code>python docs/make_results.py</code>."
+    )
+    filters = "".join(
+        f'<label><input type="checkbox" value="{word}" checked> {word} <b>{counts[word]}</b></label>'
+        for word in WORDS
+        if counts[word]
+    )
+    body = "".join(line(row) for row in sorted(rows, key=lambda row: row["verdict"] == "not run"))
+    return TEMPLATE.format(lead=lead, filters=filters, body=body)
+
+
+def line(row: dict[str, Any]) -> str:
+    name = html.escape(row["id"])
+    there = (RESULTS / row["id"] / "index.html").exists()
+    shown = f'<a href="{name}/index.html">{name}</a>' if there else name
+    said = html.escape(row["claim"] or row["title"])
+    note = f"<small>{html.escape(row['note'])}</small>" if row.get("note") else ""
+    control = "; ".join(
+        f"{control}: {short(ours) or 'no number'}, {agrees} agree"
+        for control, ours, agrees in zip(
+            *(str(row.get(key, "")).split("; ") for key in ("control", "control_ours", "control_agrees"))
+        )
+        if control
+    )
+    interval = f"{short(row.get('low'))} to {short(row.get('high'))}" if row.get("low") else ""
+    cells = [shown, f'<span class="v">{row["verdict"]}</span>', said + note, short(row.get("published"))]
+    cells += [short(row.get("ours")), interval, str(row.get("n") or ""), html.escape(control)]
+    cells += [str(row.get("size") or ""), str(row.get("date") or "")]
+    kind = row["verdict"].replace(" ", "-")
+    return f'<tr class="{kind}" data-v="{row["verdict"]}">' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>\n"
+
+
+def short(value: Any) -> str:
+    text = "" if value is None else str(value)
+    return f"{float(text):.3g}" if re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", text) else html.escape(text)
+
+
+TEMPLATE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><title>What holds: every claim and our verdict</title><style>
+:root {{ --ground: #f6f7f9; --ink: #1d2733; --muted: #5b6773; --line: #dde2e7; --a: #0072b2; --d: #c95400; }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ --ground: #12171d; --ink: #e8edf2; --muted: #a3afbb; --line: #313b46; --a: #5ab4ec; --d: #ff9d57; }}
+}}
+body {{ margin: 0 auto; padding: 24px clamp(12px, 3vw, 32px); max-width: 1400px; background: var(--ground);
+  color: var(--ink); font: 15px/1.5 system-ui, sans-serif; font-variant-numeric: tabular-nums; }}
+h1 {{ font-size: 1.6rem; margin: 0 0 8px; }} p {{ color: var(--muted); margin: 0 0 16px; }}
+form {{ display: flex; flex-wrap: wrap; gap: 8px 20px; margin-bottom: 16px; }}
+form input[type=search] {{ font: inherit; padding: 4px 8px; min-width: 220px; }}
+.scroll {{ overflow-x: auto; }} table {{ border-collapse: collapse; width: 100%; }}
+th, td {{ text-align: left; vertical-align: top; padding: 6px 10px; border-bottom: 1px solid var(--line); }}
+th {{ color: var(--muted); font-weight: 600; }}
+td:nth-child(8) {{ min-width: 150px; }} td:nth-child(-n+2) {{ white-space: nowrap; }}
+td:nth-child(3) {{ min-width: 260px; }} td:nth-child(6), td:nth-child(10) {{ white-space: nowrap; }}
+ small {{ display: block; color: var(--muted); }} a {{ color: var(--a); }}
+.agrees .v {{ color: var(--a); font-weight: 650; }}
+.differs .v, .not-evidence .v {{ color: var(--d); font-weight: 650; }}
+.cannot-tell .v, .runs .v, .not-run .v {{ color: var(--muted); }}
+</style></head><body>
+<h1>What holds: every claim and our verdict</h1><p>{lead}</p>
+<form><input type="search" placeholder="id or words of a claim" aria-label="search">{filters}</form>
+<div class="scroll"><table><thead><tr><th>id</th><th>verdict</th><th>claim</th><th>published</th><th>ours</th>
+<th>95 % interval</th><th>n</th><th>control, which must not agree</th><th>size</th><th>date</th></tr></thead>
+<tbody>
+{body}</tbody></table></div>
+<script>
+const search = document.querySelector("input[type=search]"), boxes = [...document.querySelectorAll("[type=checkbox]")];
+function filter() {{
+  const words = search.value.toLowerCase(), shown = new Set(boxes.filter(b => b.checked).map(b => b.value));
+  for (const row of document.querySelectorAll("tbody tr"))
+    row.hidden = !shown.has(row.dataset.v) || !row.textContent.toLowerCase().includes(words);
+}}
+search.addEventListener("input", filter);
+boxes.forEach(box => box.addEventListener("change", filter));
+document.querySelector("form").addEventListener("submit", event => event.preventDefault());
+</script></body></html>
+"""
+
+
+if __name__ == "__main__":
+    main()
