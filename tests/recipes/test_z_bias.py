@@ -192,7 +192,7 @@ def test_over_pruned_by_the_rule_unless_too_few_remain() -> None:
     found = [Candidate(str(n), n, 0.1 * n, used, used < 5) for n, used in enumerate((5, 4, 4, 5, 3))]
     assert [one.over_pruned for one in bias._by_rule(found, 5, 2)] == [False, True, True, False, True]
     assert [one.over_pruned for one in bias._by_rule(found, 5, 4)] == [False, False, False, False, True]
-    assert not any(one.over_pruned for one in bias._by_rule(found, 5, 6))
+    assert bias._by_rule(found, 5, 6) == tuple(found)
 
 
 def test_the_micro_world_of_the_smoke_is_narrow() -> None:
