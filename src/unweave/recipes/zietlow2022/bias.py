@@ -240,7 +240,7 @@ def chosen_from(place: Place, amount: Amount, results: Results) -> tuple[Candida
 def _by_rule(found: Sequence[Candidate], n_factors: int, wanted: int) -> tuple[Candidate, ...]:
     """Over-pruned are models with fewer latents in use than factors, or than enough models use where too few do."""
     counts = sorted((one.n_active for one in found), reverse=True)
-    least = min(n_factors, *counts[wanted - 1 : wanted])
+    least = min([n_factors, *counts[wanted - 1 : wanted]])
     return tuple(replace(one, over_pruned=one.n_active < least) for one in found)
 
 
