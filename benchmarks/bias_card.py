@@ -3,12 +3,13 @@
     python benchmarks/bias_card.py train --store STORE --seconds 540                          # the same call goes on
     python benchmarks/bias_card.py train --store STORE --methods PCL,WS-GAN --seconds 540
     python benchmarks/bias_card.py measure --store STORE --processes 14
-    python benchmarks/bias_card.py pack --store STORE --out "$OUT"                     # tar files of at most 15 MiB
+    python benchmarks/bias_card.py pack --store STORE --out "$OUT"                # a few files of at most 16 MiB each
+    python benchmarks/bias_card.py unpack --store STORE --out FOLDER                # at home, or on the next machine
 
 ``train`` goes through the stages in order: models to choose from, those on original and noisy images; MIG of the first;
 the manipulation and its controls; models on what these make. It stops after ``--seconds``, with everything saved.
-Weights come back rounded to 16 bits, but for those that others are named by: manipulations and the models on their
-sides. At home: unpack all files into one store, then `unweave reproduce z-table-4.2 --size small --folder STORE`.
+Weights stay behind, but for those of manipulations and of the models on their sides (of all models to choose from while
+there is no manipulation). At home: unpack, then `unweave reproduce z-table-4.2 --size small --folder STORE`.
 """
 
 import argparse
@@ -70,9 +71,10 @@ def _stage(words: str, experiments: Sequence[Any], store: str, seconds: float, b
 
     left = seconds - (time.monotonic() - begin)
     found = train_only([Study("card", tuple(experiments))], store, seconds=max(0.0, left))
+    missing = set(found.left) - set(finished(store))
     taken = f"{found.seconds:.0f} s, {time.monotonic() - begin:.0f} s since the start"
-    print(f"{words}: {len(found.done)} trained, {len(found.left)} left; {taken}", flush=True)
-    return not found.left
+    print(f"{words}: {len(experiments)} models, {len(missing)} of them left; {taken}", flush=True)
+    return not missing
 
 
 def _known(store: str, measures: Sequence[Any]) -> Known:
@@ -116,39 +118,58 @@ def _measure_one(told: tuple[str, str, tuple[Any, ...]]) -> float:
 
 
 def finished(store: str) -> list[str]:
-    return sorted(path.parent.name for path in Path(store).glob("*/model.safetensors"))
+    """Runs that are trained, also those whose weights stayed behind."""
+    ends = {
+        path.parent.name for name in ("model.safetensors", "weights.json") for path in Path(store).glob(f"*/{name}")
+    }
+    return sorted(ends)
 
 
 def pack(store: str, out: str) -> None:
+    """What was found, without weights; whole are manipulations, and runs that one was or can be made from."""
     from unweave.models.objectives import Perturbation
-    from unweave.recipes.train_only import make_compact
+    from unweave.recipes.portions import write_portion
+    from unweave.recipes.zietlow2022.bias import FIRST_CANDIDATE
     from unweave.studies.store import Store
 
     home = Store(store)
-    made = {one: home.run(one).experiment.objective for one in finished(store)}
-    attacks = {one: method for one, method in made.items() if isinstance(method, Perturbation)}
-    exact = {Path(given.run).name for method in attacks.values() for given in (*method.foster, *method.diminish)}
+    made = {one: home.run(one).experiment for one in finished(store)}
+    attacks = {one: given.objective for one, given in made.items() if isinstance(given.objective, Perturbation)}
+    sides = {Path(given.run).name for method in attacks.values() for given in (*method.foster, *method.diminish)}
+    whole = {*attacks, *(sides or {one for one, given in made.items() if given.seed >= FIRST_CANDIDATE})}
+    left_out = write_portion(out, home, [one for one in made if one not in whole])
     parts: list[list[str]] = []
     size = MOST_BYTES
-    # what cannot be made again comes first
-    for run_id in sorted(made, key=lambda one: (one not in attacks, one not in exact, one)):
-        if run_id not in exact and run_id not in attacks:
-            make_compact(home.folder(run_id))
+    for run_id in sorted(whole):
         held = sum(file.stat().st_size for file in (home.root / run_id).rglob("*") if "checkpoints" not in file.parts)
         if size + held > MOST_BYTES:
             parts, size = [*parts, []], 0
         parts[-1].append(run_id)
         size += held
     for number, ids in enumerate(parts):
-        with tarfile.open(Path(out) / f"runs-{number}.tar", "w") as file:
+        with tarfile.open(Path(out) / f"whole-{number}.tar", "w") as file:
             for run_id in ids:
                 file.add(home.root / run_id, run_id, filter=lambda one: None if "checkpoints" in one.name else one)
-    print(f"{len(made)} runs in {len(parts)} files", flush=True)
+    print(
+        f"{len(made)} runs, {len(whole)} of them whole, {left_out} left out; {len(os.listdir(out))} files", flush=True
+    )
+
+
+def unpack(store: str, folder: str) -> None:
+    """Take what was packed into a store, at home or on the next machine."""
+    from unweave.recipes.portions import take_in
+    from unweave.studies.store import Store
+
+    home = Store(store).prepare()
+    for path in sorted(Path(folder).glob("whole-*.tar")):
+        with tarfile.open(path) as file:
+            file.extractall(home.root, filter="data")
+    print(f"{take_in(folder, home)} runs taken in beside the whole ones", flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("train", "measure", "pack"))
+    parser.add_argument("what", choices=("train", "measure", "pack", "unpack"))
     parser.add_argument("--size", default="small")
     parser.add_argument("--methods", default="AE,β-VAE,FactorVAE,TC-VAE,SlowVAE")
     parser.add_argument("--store", required=True)
@@ -160,5 +181,7 @@ if __name__ == "__main__":
         train(given.size, given.store, tuple(given.methods.split(",")), given.seconds, given.processes)
     elif given.what == "measure":
         measure(given.size, given.store, given.processes)
-    else:
+    elif given.what == "pack":
         pack(given.store, given.out)
+    else:
+        unpack(given.store, given.out)

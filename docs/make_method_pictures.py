@@ -3,8 +3,8 @@
     python docs/make_method_pictures.py --store STORE            # trains what is not there yet: an hour on two cores
     python docs/make_method_pictures.py --store STORE pcl qlae   # only these
 
-Models are those of seed 0 of `unweave reproduce u-supervision --size small`, and a few more on the micro-world. With the
-store of that reproduction only the others are trained.
+Models are those of seed 0 of `unweave reproduce u-supervision --size small`, and a few more on the micro-world. With
+the store of that reproduction only the others are trained.
 """
 
 import argparse

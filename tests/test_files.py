@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from unweave import files
-from unweave.files import read_json
+from unweave.files import parse_json, read_json
 
 
 def test_interrupted_writing_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -46,3 +46,10 @@ def test_json_that_is_no_object_is_named_in_words(content: str, word: str, tmp_p
     (tmp_path / "a.json").write_text(content)
     with pytest.raises(ValueError, match=f"holds {word}, not a JSON object; give a config"):
         read_json(tmp_path / "a.json", "a config")
+
+
+@pytest.mark.parametrize("content", [b'{"a": "\\ud800"}', b'{"\\uDC80": 1}', b'["\xed\xa0\x80"]', '["\ud800"]'])
+def test_half_a_character_is_refused_and_a_whole_one_is_not(content: bytes | str) -> None:
+    with pytest.raises(ValueError, match=r"x\.json cannot be read: it holds half a character"):
+        parse_json(content, Path("x.json"))
+    assert parse_json(b'["\\ud83d\\ude00", "\xed\x95\x9c"]', Path("x.json")) == ["\U0001f600", "한"]

@@ -299,6 +299,7 @@ class DimensionSettings(ModelSettings, total=False):
     until_stable: bool
     examples: int
     elbow: tuple[int, ...]
+    ahead: int | None
 
 
 def dimension(
@@ -312,8 +313,9 @@ def dimension(
 
     Settings of the search are ``method``, ``over`` (latents, or a number of the objective such as beta), ``start``,
     ``threshold``, ``least``, ``most``, ``resolution``, ``epochs``, ``least_steps``, ``steps``, ``until_stable``,
-    ``examples`` and ``elbow``; all others are those of the models, as in :func:`train`. The micro-world has its own
-    where nothing is said. Every model that is tried is a run of the store ``folder``, and the same call again goes on.
+    ``examples``, ``elbow`` and ``ahead``; all others are those of the models, as in :func:`train`. The micro-world has
+    its own where nothing is said. Every model that is tried is a run of the store ``folder``, and the same call again
+    goes on.
 
     >>> import unweave as uw
     >>> found = uw.dimension("micro", "runs/search", network=uw.MLP((16,), (16,)), steps=5, start=2.0, most=3.0,

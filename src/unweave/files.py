@@ -101,13 +101,31 @@ def write_text(path: Path, text: str) -> None:
 def parse_json(content: bytes | str, place: Path) -> Any:
     """What a JSON file holds; ValueError, with its name, where it cannot be read."""
     try:
-        return json.loads(content)
+        return load_json(content)
     except json.JSONDecodeError as error:
         raise ValueError(f"{place} is no JSON: {error.msg} in line {error.lineno}") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"{place} is no JSON: it is not text") from error
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{place} cannot be read: it holds half a character") from error
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{place} holds JSON that cannot be read: a number too long, or lists too deep") from error
+
+
+def in_words(error: Exception) -> str:
+    """What an error says, the system's without their numbers."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__
+
+
+def load_json(content: bytes | str) -> Any:
+    """What JSON holds; UnicodeEncodeError where that is half a character, which no file and no page could hold."""
+    found = json.loads(content)
+    raw = content.encode(errors="surrogatepass") if isinstance(content, str) else content
+    if b"\\ud" in raw.lower() or b"\xed" in raw:  # as an escape, or as it is
+        json.dumps(found, ensure_ascii=False).encode()
+    return found
 
 
 def make_folder(path: Path) -> None:

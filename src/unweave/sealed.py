@@ -5,6 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from unweave.files import load_json
+
 CHECKSUM, VERSION_KEY, VERSION = "sha256", "version", 1
 
 
@@ -17,11 +19,13 @@ def sealed(value: Mapping[str, Any], under: str = CHECKSUM) -> str:
 def unsealed(content: bytes, under: str = CHECKSUM) -> dict[str, Any]:
     """The object; ValueError where it is not what was written. Files of version 0.1.0 have no checksum."""
     try:
-        found = json.loads(content)
+        found = load_json(content)
     except json.JSONDecodeError as error:
         raise ValueError(f"it is no JSON from line {error.lineno} on") from error
     except UnicodeDecodeError as error:
         raise ValueError("it is not text") from error
+    except UnicodeEncodeError as error:
+        raise ValueError("it holds half a character") from error
     except (ValueError, RecursionError) as error:
         raise ValueError("it holds a number too long, or lists too deep") from error
     if not isinstance(found, dict):

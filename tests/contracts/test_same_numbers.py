@@ -40,7 +40,6 @@ from unweave.models import LIKELIHOODS, NETWORKS, OBJECTIVES, OPTIMISERS, Method
 from unweave.models.autoencoder import Architecture, Autoencoder
 from unweave.models.networks import Maxout
 from unweave.models.objectives import IVAE, PCL, WSGAN, AnnealedVAE, FactorVAE, SemiVAE
-from unweave.studies import verdicts
 from unweave.studies.statistics import intervals
 from unweave.studies.statistics import permutation as tests_of
 from unweave.studies.statistics.line_search import line_search
@@ -212,35 +211,6 @@ def of_studies() -> Iterator[tuple[str, Case]]:
     scores = draw.normal(size=(3, 4, 2, 3)).round(1)
     yield "transfer", lambda: transfer(scores)
     yield "line search", lambda: line_search([1, 2, 4, 8, 16], [0.1, 0.4, 0.6, 0.5, 0.2], [5, 5, 4, 3, 1], 3)
-    yield from of_verdicts(one, other, x, y)
-
-
-def of_verdicts(one: Any, other: Any, x: Any, y: Any) -> Iterator[tuple[str, Case]]:
-    by_seed, others = dict(enumerate(one)), dict(enumerate(other))
-    for at in (0.0, 0.3, 0.4, 0.45, 1.0):
-        yield f"mean against {at}", lambda at=at: [
-            verdicts.compare_mean("a", one, at), verdicts.compare_mean("a", one, at, tolerance=0.1, unit=" nats"),
-            verdicts.compare_mean("a", one, at, spread=(0.1, 5)), verdicts.compare_mean("a", [*one, np.nan], at),
-            verdicts.compare_mean("a", one[:1], at), verdicts.compare_exact("a", 0.42, at, 0.05),
-            verdicts.compare_interval("a", 0.4, (0.3, 0.5), at, 6, "t"),
-            verdicts.compare_interval("a", 0.4, (0.1, 0.7), at, 6, "t", tolerance=0.1, widest=0.2),
-            verdicts.compare_share("a", 3, 8, at), verdicts.compare_share("a", 3, 8, at, tolerance=0.1),
-        ]  # fmt: skip
-    for sign in (-1, 0, 1):
-        for tolerance in (0.0, 0.3):
-            yield f"signs, {sign}, {tolerance}", lambda sign=sign, tolerance=tolerance: [
-                _said(verdicts.compare_difference, "a", first, second, sign, tolerance=tolerance)
-                for first, second in ((one, other), (other, one), (by_seed, others), (one, one), (one[:1], other))
-            ] + [
-                _said(verdicts.compare_trend, "a", x, line, sign, seeds=seeds, tolerance=tolerance)
-                for line in (y, -y, x, np.ones(12)) for seeds in (None, np.arange(12) // 4)
-            ]  # fmt: skip
-        yield f"signs of intervals, {sign}", partial(_signs_of_intervals, sign)
-
-
-def _signs_of_intervals(sign: int) -> Any:
-    ends = [(0.1, 0.3), (-0.3, -0.1), (-0.1, 0.3), (0.0, 0.3), None]
-    return [_said(verdicts.compare_sign, "a", 0.1, pair, 6, sign, "t") for pair in ends]
 
 
 def of_data() -> Iterator[tuple[str, Case]]:

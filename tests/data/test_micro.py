@@ -4,6 +4,7 @@ import torch
 
 from unweave import config
 from unweave.data.micro import Micro
+from unweave.metrics.supervised.mig import mig
 
 
 def test_all_images_differ() -> None:
@@ -37,3 +38,23 @@ def test_loading_is_repeatable_and_the_config_is_plain() -> None:
     assert (Micro().load().store == Micro().load().store).all()
     assert config.to_plain(Micro()) == {"name": "micro"}
     assert Micro().card().on_disk
+
+
+def test_a_shorter_reach_keeps_discs_together() -> None:
+    images = Micro(width=0.6, reach=0.5).load().examples(torch.tensor([0, 2047]))
+    together = (images[0] * images[1]).sum()
+    assert together > 0
+    assert (Micro().load().examples(torch.tensor([0, 2047])).prod(0)).sum() == 0
+    assert config.fingerprint(Micro()) == config.fingerprint(Micro(reach=1.0)) != config.fingerprint(Micro(reach=0.5))
+
+
+def test_principal_components_find_the_factors_of_near_discs() -> None:
+    scores = []
+    for world in (Micro(), Micro(width=0.6, reach=0.5)):
+        data = world.load()
+        rows = torch.arange(len(data))
+        flat = data.examples(rows).flatten(1).double()
+        left, sizes, _ = torch.linalg.svd(flat - flat.mean(0), full_matrices=False)
+        scores.append(float(mig((left * sizes)[:, :3], data.space.values(rows)).score))
+    assert scores[0] < 0.3
+    assert scores[1] > 0.55

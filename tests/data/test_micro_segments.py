@@ -14,7 +14,7 @@ def test_sources_have_the_spread_of_their_segment():
 
 def test_a_disc_lies_where_its_sources_say():
     data = MicroSegments(segments=2, points=50).load()
-    images = data.images(data.store).double()
+    images = data.images().double()
     mass = images.sum((1, 2, 3))
     pixel = torch.arange(32) + 0.5
     across, down = (images.sum((1, 2)) * pixel).sum(1) / mass, (images.sum((1, 3)) * pixel).sum(1) / mass

@@ -14,6 +14,7 @@ from unweave.models.method import Given
 from unweave.models.networks import MLP
 from unweave.models.objectives import Perturbation
 from unweave.recipes.own import epsilon, transfer
+from unweave.recipes.perturb import Candidate
 from unweave.recipes.reproduce import reproduce
 from unweave.recipes.reproductions import find_reproduction
 from unweave.recipes.zietlow2022 import bias
@@ -185,6 +186,13 @@ def test_what_is_published_is_what_is_trained() -> None:
     assert sum(seed >= bias.FIRST_CANDIDATE for seed in seeds) == 32
     assert ASKED.searched
     assert bias.SCALES == (0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
+
+
+def test_over_pruned_by_the_rule_unless_too_few_remain() -> None:
+    found = [Candidate(str(n), n, 0.1 * n, used, used < 5) for n, used in enumerate((5, 4, 4, 5, 3))]
+    assert [one.over_pruned for one in bias._by_rule(found, 5, 2)] == [False, True, True, False, True]
+    assert [one.over_pruned for one in bias._by_rule(found, 5, 4)] == [False, False, False, False, True]
+    assert bias._by_rule(found, 5, 6) == tuple(found)
 
 
 def test_the_micro_world_of_the_smoke_is_narrow() -> None:

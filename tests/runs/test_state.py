@@ -152,6 +152,14 @@ def test_a_row_has_everything_that_a_run_wrote(tmp_path: Path) -> None:
     assert row_of(RunFolder(tmp_path / "nowhere")) is None
 
 
+def test_a_listed_file_that_is_missing_is_named_in_words(tmp_path: Path) -> None:
+    folder = begun(tmp_path / "run")
+    folder.write("measures/x-0.json", "{}").unlink()
+    row = row_of(folder)
+    assert row is not None
+    assert row["failure"] == f"{folder.path}/measures/x-0.json: No such file or directory"
+
+
 BAD = {
     "deep": "[" * 100_000,
     "deep object": '{"a":' * 900 + "1" + "}" * 900,

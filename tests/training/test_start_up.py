@@ -45,3 +45,15 @@ def test_a_failure_of_one_is_raised():
 
     with pytest.raises(OSError, match="full"):
         for_all(work, range(5))
+
+
+@pytest.mark.parametrize("estimator", ["batch", "stratified"])
+def test_activations_are_counted_for_losses_that_compare_examples(estimator):
+    from unweave.data.micro import Micro
+    from unweave.models.networks import MLP
+    from unweave.models.objectives.beta_tcvae import BetaTCVAE
+    from unweave.training.experiment import Experiment, Form, Plan
+    from unweave.training.fleet.choice import models_that_fit
+
+    given = Experiment(Micro(), BetaTCVAE(estimator=estimator), MLP((8,), (8,)), plan=Plan("cpu", 1)).resolve()
+    assert models_that_fit(given, Form((1, 32, 32))) > 1

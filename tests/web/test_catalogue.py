@@ -263,6 +263,19 @@ def test_a_search_whose_record_holds_anything_is_shown(name: str, value: object,
     assert search_answer(shelf, Catalogue(shelf), search_name).name == search_name
 
 
+@pytest.mark.parametrize("value", [True, None, [], "x", {"first": "x", "second": []}, {"first": 10**400}])
+def test_a_search_whose_runs_hold_anything_is_shown(
+    value: object, store: Path, search_name: str, searched: list[str]
+) -> None:
+    folder = RunFolder(store / searched[0])
+    (measured,) = folder.names("measures/")
+    folder.write_json(measured, dict.fromkeys(folder.read_json(measured), value))
+    folder.write_json("config.json", folder.read_json("config.json") | {"steps": value})
+    shelf = ReadOnlyStore(store)
+    visits = search_answer(shelf, Catalogue(shelf), search_name).visits
+    assert {one.id for one in visits} == set(searched)
+
+
 def test_weights_are_read_a_few_at_a_time(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [store / name / "model.safetensors" for name in ("one", "two")]
     for weights in runs:

@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 COMMANDS = {
     "demo": "see what it is about: train a small model and open its report (two minutes)",
@@ -63,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return STATUS.get(type(error).__name__, 2)
 
 
-def _tell_warning(message: Warning | str, category: type[Warning], *place: object) -> None:
+def _tell_warning(message: Warning | str, category: type[Warning], *place: Any, **_: Any) -> None:
     """A warning is one sentence too; those about code are for people who write some."""
     if issubclass(category, UserWarning):
         print(f"unweave: {message}", file=sys.stderr)
@@ -118,11 +119,12 @@ def _usage() -> str:
 
 
 def _sentence(error: Exception) -> str:
+    from unweave.files import in_words
+
     if isinstance(error, OSError) and error.errno in REASONS:
         return f"{REASONS[error.errno]} ({error.filename or 'while writing'}). What was saved before is intact."
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError):
         return "there is not enough memory for this"
-    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    return text if text else type(error).__name__
+    if isinstance(error, KeyError) and error.args and str(error.args[0]):
+        return str(error.args[0])
+    return in_words(error)

@@ -1,5 +1,7 @@
 """unweave reproduce: a published result again, at a size of your choice, with a verdict."""
 
+import shlex
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +46,6 @@ def run(argv: Sequence[str]) -> int:
         return _train(given)
     if given["portion"]:
         _take_in(given)
-    import shlex
-
     return _reproduce(given, f"unweave reproduce {shlex.join(argv)}")
 
 
@@ -73,8 +73,6 @@ def _reproduce(given: dict[str, Any], command: str) -> int:
 
 def _failures(results: "Results") -> int:
     """1 where runs of a study failed, or their measures: they are missing in what was judged, and it is said."""
-    import sys
-
     failed, columns = results.failed.height, [name for name in results.table.columns if name.endswith(".failure")]
     measures = sum(results.table[name].count() for name in columns)
     if failed:
@@ -93,10 +91,10 @@ def _taken(study: "Study", given: dict[str, Any]) -> "Results":
     with stopping() as stop:
         results = measure_only(study, given["store"], execute=make_executor(given), how=RunOptions((), 30.0, stop))
     if absent := missing(study, results):
-        raise ValueError(
-            f"{given['store']} has {len(results.experiments)} finished runs of {study.name} and lacks {absent};"
-            " train them with the same command without --trained, or with --train-only"
-        )
+        there = f"{given['store']} has {len(results.experiments)} finished runs of {study.name} and lacks {absent}"
+        if not given["portion"]:
+            raise ValueError(f"{there}; train them with the same command without --trained, or with --train-only")
+        print(f"unweave: {there}; what is there is judged", file=sys.stderr)
     return results
 
 

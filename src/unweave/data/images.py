@@ -320,7 +320,7 @@ class Images(World):
 
 def _as_data(images: np.ndarray, known: Known) -> Data:
     packing: Any = "floats" if images.dtype == np.float32 else "bytes"
-    tensors = {name: torch.from_numpy(array) for name, array in known.items() if name != "names"}
+    tensors: dict[str, Any] = {name: torch.from_numpy(array) for name, array in known.items() if name != "names"}
     names = tuple(known["names"].tolist()) if "names" in known else ()
     return Data(torch.from_numpy(images), images.shape[1:], packing, label_names=names, **tensors)
 

@@ -1,6 +1,8 @@
 """What every data set is: a description that costs nothing (`World`) and, once loaded, plain tensors (`Data`)."""
 
+import html
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +13,7 @@ import torch
 from unweave import rng
 from unweave.data.factors import FactorSpace
 from unweave.data.files import Progress, Published
+from unweave.data.notebook import chosen_rows, strip_of
 from unweave.shapes import Float, Int, Shaped, Tensor
 
 
@@ -114,7 +117,7 @@ class Data:
         self, rows: Int[Tensor, " batch"], *, seed: int = 0, step: int = 0, purpose: int = rng.Purpose.NUISANCE
     ) -> Float[Tensor, "batch ..."]:
         """Examples by row number. A nuisance is a function of (seed, step, place in the batch)."""
-        images = self.images(self.store[rows])
+        images = self.unpacked(self.store[rows])
         if self.nuisance is not None:
             draws = rng.uniform(seed, purpose, step, len(rows), self.nuisance.n_draws)
             images = self.nuisance.apply(images, draws.to(images.device))
@@ -146,7 +149,36 @@ class Data:
             return self.space.names
         return self.label_names or tuple(str(place) for place in range(len(self.label_sizes)))
 
-    def images(self, stored: Shaped[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:
+    def images(self, rows: Any = None) -> Float[Tensor, "batch ..."]:
+        """Examples by row number: a number, a slice, a list, an array or a mask; all of them without one."""
+        return self.examples(torch.atleast_1d(chosen_rows(slice(None) if rows is None else rows, len(self))))
+
+    def __getitem__(self, rows: Any) -> Float[Tensor, "..."]:
+        """One example for a number, several for anything else that chooses rows."""
+        chosen = chosen_rows(rows, len(self))
+        return self.examples(chosen) if chosen.dim() else self.examples(chosen[None])[0]
+
+    def __iter__(self) -> Iterator[Float[Tensor, "..."]]:
+        for begin in range(0, len(self), 256):
+            yield from self[begin : begin + 256]
+
+    def __repr__(self) -> str:
+        if self.space is not None:
+            known = "; factors " + ", ".join(
+                f"{name} ({size})" for name, size in zip(self.space.names, self.space.sizes)
+            )
+        else:
+            known = f"; labels {', '.join(self.label_names)}" if self.label_names else ""
+        return f"Data: {len(self):,} examples of {' × '.join(map(str, self.shape))}{known}"
+
+    def _repr_html_(self) -> str:
+        """The same with a few pictures, for notebooks."""
+        if len(self.shape) != 3 or not len(self):
+            return f"<p>{html.escape(repr(self))}</p>"
+        rows = torch.linspace(0, len(self) - 1, min(12, len(self))).long()
+        return f"<p>{html.escape(repr(self))}</p>{strip_of(self.examples(rows))}"
+
+    def unpacked(self, stored: Shaped[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:
         """Rows taken from the store as float32 images, before any nuisance."""
         if self.composition is not None:
             return self.composition.compose(stored)
@@ -166,7 +198,7 @@ def unpack(stored: Shaped[Tensor, "batch ..."], packing: Packing, shape: tuple[i
     if packing == "bytes":
         return stored.to(torch.float32) / 255.0
     if packing == "parts":
-        raise ValueError("parts are put together by Data.images, not unpacked")
+        raise ValueError("parts are put together by Data.unpacked")
     if stored.device.type == "cuda":
         masks = 1 << torch.arange(7, -1, -1, dtype=torch.uint8, device=stored.device)
         return (stored.reshape(-1, 1) & masks).ne(0).to(torch.float32).view(len(stored), *shape)

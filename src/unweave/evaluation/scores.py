@@ -1,14 +1,18 @@
 """What measuring gives: every number with its interval, the parts behind it, and what was left out and why."""
 
 import dataclasses
+import html
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unweave.shapes import Float, Tensor
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MOST_WRITTEN = 100_000
 """Entries up to which a part is written out in full; a larger one is named with its shape."""
@@ -32,6 +36,11 @@ class Number:
     draws: Float[np.ndarray, " seed *model"]
     chance: float | Float[np.ndarray, " model"] | None = None
 
+    def __float__(self) -> float:
+        if np.ndim(self.value):
+            raise TypeError(f"this number has a value for each of {np.size(self.value)} models: take .value")
+        return float(self.value)
+
     @property
     def error(self) -> float | Float[np.ndarray, " model"] | None:
         return spread(self.draws)
@@ -52,8 +61,11 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Scores:
-    """Numbers by name (``mig``, ``dci.completeness``), the full result of every metric, and why others are missing."""
+class Scores(Mapping[str, Number]):
+    """Numbers by name (``mig``, ``dci.completeness``), the full result of every metric, and why others are missing.
+
+    A mapping: ``dict(scores)``, ``scores["mig"]``, ``float(scores["mig"])``; ``to_pandas()`` makes a table of it.
+    """
 
     numbers: dict[str, Number]
     parts: dict[str, Any]
@@ -65,7 +77,46 @@ class Scores:
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Number:
+        if name not in self.numbers:
+            why = f": {self.left_out[name]}" if name in self.left_out else f"; there are {', '.join(self.numbers)}"
+            raise KeyError(f"there is no score {name!r}{why}")
         return self.numbers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.numbers)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One row a score: its name, value and interval."""
+        found = []
+        for name, number in self.numbers.items():
+            low, high = number.interval or (None, None)
+            row = {"score": name, "value": number.value, "low": low, "high": high, "chance": number.chance}
+            found.append(
+                {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in row.items()}
+            )
+        return found
+
+    def to_polars(self) -> "pl.DataFrame":
+        """The scores as a polars data frame, one row each."""
+        import polars as pl
+
+        return pl.DataFrame(self.to_rows(), infer_schema_length=None)
+
+    def to_pandas(self) -> Any:
+        """The scores as a pandas data frame, one row each, by name; pandas must be installed."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_rows()).set_index("score")
+
+    def _repr_html_(self) -> str:
+        """A table, for notebooks."""
+        rows = "".join(
+            f"<tr><td>{html.escape(name)}</td><td>{html.escape(written(self[name]))}</td></tr>" for name in self
+        )
+        return f"<table><tr><th>score</th><th>value</th></tr>{rows}</table>"
 
     def __str__(self) -> str:
         width = max(map(len, self.numbers), default=0)

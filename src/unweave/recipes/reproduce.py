@@ -10,6 +10,7 @@ from unweave.pages.outcome import Outcome
 from unweave.pages.result_folder import comparison_row, write_result_page
 from unweave.recipes.controls import judged
 from unweave.recipes.reproductions import find_reproduction
+from unweave.studies.measure_only import missing
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import SIZES, Study
@@ -84,7 +85,9 @@ def _counts(results: Results) -> dict[str, Any]:
     if not results.experiments:
         return {}
     table = results.table
-    return {"models": table.height, "seeds": table["seed"].n_unique() if "seed" in table.columns else None}
+    counts = {"models": table.height, "seeds": table["seed"].n_unique() if "seed" in table.columns else None}
+    absent = missing(results.study, results)
+    return counts | ({"models that are missing": absent} if absent else {})
 
 
 def lead_of(outcome: Outcome, size: str) -> str:

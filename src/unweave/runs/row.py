@@ -5,10 +5,9 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from unweave.files import parse_json
+from unweave.files import in_words, parse_json
 from unweave.runs.columns import FAILURE_KEY, raw_name, shown_names
 from unweave.runs.failures import FAILURE, OF_MEASURES, reason_of
 from unweave.runs.folder import LEFT_WEIGHTS, WEIGHTS, DamagedFile, RunFolder
@@ -52,7 +51,7 @@ def raw_row_of(folder: RunFolder) -> Row | None:
             return None
         columns = {"state": _state(folder, sums)} | _columns(folder, sums)
     except Exception as error:  # a stranger's folder may hold anything
-        return row | {"failure": str(error) or type(error).__name__}
+        return row | {"failure": in_words(error)}
     return row | columns | {"id": folder.path.name}
 
 
@@ -64,16 +63,7 @@ def read_object(folder: RunFolder, name: str, sums: Mapping[str, str]) -> dict[s
     found = parse_json(content, folder.path / name)
     if not isinstance(found, dict) or b"\0" in content:  # as UTF-16 has them
         raise ValueError(f"{folder.path / name} holds no JSON object")
-    if b"\\ud" in content.lower():
-        _refuse_half_characters(found, folder.path / name)
     return found
-
-
-def _refuse_half_characters(value: Any, place: Path) -> None:
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"{place} holds half a character, which is no text") from error
 
 
 def flatten(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

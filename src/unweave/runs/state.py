@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from unweave.files import in_words
 from unweave.runs.failures import FAILURE, reason_of
 from unweave.runs.fleets import home_of
 from unweave.runs.folder import WEIGHTS, RunFolder
@@ -50,7 +51,7 @@ def state_of(
     try:
         return _trained(folder, thorough) or _unfinished(folder, locks, homes)
     except (OSError, ValueError, RecursionError) as error:
-        return State("damaged", reason=str(error) or type(error).__name__)
+        return State("damaged", reason=in_words(error))
 
 
 def saved_step(folder: RunFolder, homes: Mapping[str, RunFolder] | None = None) -> int:

@@ -222,7 +222,7 @@ def stored(source: Source, draws: Draws, part: str) -> Shaped[Tensor, "model bat
 def images(source: Source, draws: Draws, part: str) -> Float[Tensor, "model batch ..."]:
     """The examples of a step as the models see them, nuisances included."""
     nuisance, chosen = source.data.nuisance, stored(source, draws, part)
-    plain = source.data.images(chosen.flatten(0, 1))
+    plain = source.data.unpacked(chosen.flatten(0, 1))
     if nuisance is not None:
         drawn = rng.uniform(source.seeds, IMAGES[part], draws["steps"], chosen.shape[1], nuisance.n_draws)
         plain = nuisance.apply(plain, drawn.flatten(0, 1))

@@ -3,6 +3,7 @@
 import csv
 import io
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -11,6 +12,9 @@ from unweave.parquet import read_parquet
 from unweave.runs.folder import RunFolder
 from unweave.shapes import Float, Tensor
 from unweave.training.engine import LATENT_STATISTICS, Rows
+
+if TYPE_CHECKING:
+    import polars as pl
 
 PENDING = 256
 """Rows that stay on the device before they are fetched together."""
@@ -23,6 +27,29 @@ class History:
     columns: list[str] = field(default_factory=list)
     steps: list[int] = field(default_factory=list)
     rows: Float[Tensor, "row column"] = field(default_factory=lambda: torch.zeros(0, 0))
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __repr__(self) -> str:
+        names = f"{', '.join(self.columns[:6])}{', …' if len(self.columns) > 6 else ''}"
+        return f"History: {len(self)} rows of {len(self.columns)} columns ({names})"
+
+    def to_polars(self) -> "pl.DataFrame":
+        """The table as a polars data frame, the step first."""
+        import polars as pl
+
+        return pl.DataFrame(self._by_name())
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas data frame, the step as its index; pandas must be installed."""
+        import pandas as pd
+
+        return pd.DataFrame(self._by_name()).set_index("step")
+
+    def _by_name(self) -> dict[str, Any]:
+        columns = {name: column.tolist() for name, column in zip(self.columns, self.rows.unbind(1))}
+        return {"step": self.steps} | columns
 
     def values(self) -> Float[Tensor, "row column"]:
         """All rows as one tensor."""

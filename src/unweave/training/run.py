@@ -18,7 +18,8 @@ from unweave.runs.state import state_of, steps
 from unweave.shapes import Float, Int, Tensor
 from unweave.training.batches import training_rows
 from unweave.training.checkpoint import model_with, read_tensors
-from unweave.training.experiment import Experiment, Form, read_experiment
+from unweave.training.experiment import Experiment, Form, experiment_to, read_experiment
+from unweave.training.given_arrays import as_codes, as_images
 from unweave.training.history import History, read_history
 from unweave.training.labels import checked_labels, with_chosen
 
@@ -44,6 +45,11 @@ class Run:
     def state(self) -> str:
         """``done``, ``failed`` (see failure.json), ``running``, ``unfinished`` or ``damaged``."""
         return state_of(self.files).column
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """All settings, as config.json has them."""
+        return experiment_to(self.experiment)
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -132,7 +138,7 @@ class Run:
     @torch.no_grad()
     def encode(
         self,
-        images: Float[Tensor, "sample ..."],
+        images: Any,
         labels: Any = None,
         *,
         seed: int = 0,
@@ -140,9 +146,11 @@ class Run:
     ) -> Code:
         """Mean, variance, sample and KL of every latent, in batches; the same seed gives the same samples.
 
-        A model that reads labels needs a row of them for every image (:meth:`labels`); to others they mean nothing.
+        Images are tensors, arrays or lists, one or many, bytes or numbers from 0 to 1, channels first or last. A model
+        that reads labels needs a row of them for every image (:meth:`labels`); to others they mean nothing.
         """
         self.require_codes()
+        images = as_images(images, self.model.architecture.shape)
         told = () if not self.reads_labels else (self._checked(labels, len(images)),)
         parts = []
         for place, (images_here, *labels_here) in enumerate(zip(*(part.split(batch_size) for part in (images, *told)))):
@@ -152,25 +160,24 @@ class Run:
         return joined(parts)
 
     @torch.no_grad()
-    def outputs(self, codes: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample ..."]:
+    def outputs(self, codes: Any) -> Float[Tensor, "sample ..."]:
         """The decoder's raw outputs for codes: logits, for a Bernoulli likelihood."""
         self.require_decoder()
+        codes = as_codes(codes, self.model.architecture.latents)
         return torch.cat([self.model.decoder(part.to(self.device)).cpu() for part in codes.split(256)])
 
-    def decode(self, codes: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample ..."]:
-        """What the model shows for given codes."""
+    def decode(self, codes: Any) -> Float[Tensor, "sample ..."]:
+        """What the model shows for given codes: tensors, arrays or lists, one or many."""
         return self.model.architecture.likelihood.mean(self.outputs(codes))
 
-    def reconstruct(
-        self, images: Float[Tensor, "sample ..."], labels: Float[Tensor, "sample label"] | None = None
-    ) -> Float[Tensor, "sample ..."]:
+    def reconstruct(self, images: Any, labels: Any = None) -> Float[Tensor, "sample ..."]:
         """Images through the mean code and back."""
         return self.decode(self.encode(images, labels).mean)
 
     def traverse(
         self,
-        image: Float[Tensor, "..."] | None = None,
-        labels: Float[Tensor, " label"] | None = None,
+        image: Any = None,
+        labels: Any = None,
         *,
         latents: list[int] | None = None,
         n: int = 9,
@@ -185,11 +192,11 @@ class Run:
             codes[row, :, latent] = start.in_deviations(0, latent, torch.linspace(-width, width, n))
         return self.decode(codes.flatten(0, 1)).unflatten(0, (len(chosen), n))
 
-    def start(self, image: Float[Tensor, "..."] | None = None, labels: Float[Tensor, " label"] | None = None) -> Code:
+    def start(self, image: Any = None, labels: Any = None) -> Code:
         """The code of one image, or of the first example."""
         if image is None:
             return self.encode(self.images(1), self.labels(1))
-        return self.encode(image[None], None if labels is None else labels[None])
+        return self.encode(image, None if labels is None else labels[None])
 
     @torch.no_grad()
     def sample(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from unweave.files import in_words
 from unweave.runs.columns import shown_names
 from unweave.runs.fleets import homes_in
 from unweave.runs.folder import RunFolder, signature
@@ -176,7 +177,7 @@ class Catalogue:
         try:
             self._look(name, activity)
         except Exception as error:  # whatever one folder holds, the others are shown
-            row, known = {"id": name, "state": "damaged", "failure": str(error)[:LONGEST_TEXT]}, self._entries.get(name)
+            known, row = self._entries.get(name), {"id": name, "state": "damaged", "failure": _cell(in_words(error))}
             if known is None or known.row != row:
                 self._keep(name, "", False, row)
 

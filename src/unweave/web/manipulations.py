@@ -18,7 +18,7 @@ from unweave.runs.state import state_of
 from unweave.shapes import Float, Int, Tensor
 from unweave.training.run import Run
 from unweave.web.open_runs import NotReady, OpenRuns
-from unweave.web.schema import FactorChoice, ManipulationAnswer, SeenCode
+from unweave.web.schema import FactorChoice, ManipulationAnswer, SeenCode, Side
 from unweave.web.store import NotHere, ReadOnlyStore
 
 MOST = 4
@@ -83,7 +83,7 @@ class Manipulations:
         opened = self.open(run_id)
         row, strength = opened.row(values), _strength(opened, epsilon)
         images = opened.images(row, strength)
-        sides = {"foster": opened.method.foster, "diminish": opened.method.diminish}
+        sides: dict[Side, tuple[Given, ...]] = {"foster": opened.method.foster, "diminish": opened.method.diminish}
         return ManipulationAnswer(
             epsilon=strength,
             trained_epsilon=opened.alteration.epsilon,
@@ -96,7 +96,7 @@ class Manipulations:
             models=[self._seen(side, one, images) for side, runs in sides.items() for one in runs],
         )
 
-    def _seen(self, side: str, given: Given, images: Tensor) -> SeenCode:
+    def _seen(self, side: Side, given: Given, images: Tensor) -> SeenCode:
         name = Path(given.run).name
         try:
             if RunFolder(self.store.run(name)).sums().get(WEIGHTS) != given.checksum:

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 Kind = Literal["active", "mixed", "passive"]
 Matrix = list[list[float | None]]
+Side = Literal["foster", "diminish"]
 
 
 class Answer(BaseModel):
@@ -230,7 +231,7 @@ class SeenCode(Answer):
     """Mean codes of an image before and after from a model, and σ before; ``missing`` says why there are none."""
 
     id: str
-    side: Literal["foster", "diminish"]
+    side: Side
     before: list[float]
     after: list[float]
     deviation: list[float]

@@ -67,17 +67,18 @@ def _visits(
         value = None if row is None else number(row.get("latents" if over == "latents" else f"objective.{over}"))
         if row is None or value is None:
             continue
-        judged = _measured(path, measure.file).get(measure.criterion, {})
-        first, second, steps = number(judged.get("first")), number(judged.get("second")), int(row.get("steps") or 0)
+        judged = _measured(path, measure.file).get(measure.criterion)
+        judged = judged if isinstance(judged, dict) else {}
+        first, second, steps = (number(one) for one in (judged.get("first"), judged.get("second"), row.get("steps")))
         passes = None
         if first is not None and second is not None and threshold is not None:
             passes = first - second <= threshold + ROUNDING
         visit = Visit(
             id=run_id,
             value=value,
-            steps=steps,
+            steps=int(steps or 0),
             state=row["state"],
-            step=row["step"] or (steps if row["state"] == "done" else 0),
+            step=row["step"] or (int(steps or 0) if row["state"] == "done" else 0),
             first=first,
             second=second,
             passes=passes,

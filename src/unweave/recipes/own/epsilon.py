@@ -142,6 +142,6 @@ def _band(by_strength: Mapping[float, Mapping[int, float]]) -> Band:
     return Band(x, [one.mean() for one in values], [low for low, _ in ends], [high for _, high in ends])
 
 
-REPRODUCTION = Reproduction(
-    "u-epsilon", TITLE, "unweave, beyond Zietlow (2022), chapter 4", study, judge, (any_condition(judge),)
-)
+SOURCE = "unweave, beyond Zietlow (2022), chapter 4"
+
+REPRODUCTION = Reproduction("u-epsilon", TITLE, SOURCE, study, judge, (any_condition(judge),))

@@ -85,9 +85,9 @@ def scores_of(results: Results, place: Place, size: str) -> Scores:
     """MIG by group: β-VAEs by how their seed took part, the other methods by name."""
     rows = {row["id"]: row for row in results.table.to_dicts()}
     sides = {one.seed: one.side for one in chosen_from(place, at_size(size, AMOUNTS), results)}
-    names = {f"β-VAE, {words}": {} for words in (MADE_FROM, NOT_CHOSEN, NEW)}
-    names |= {method: {} for method in methods_of(size, ASKED) if method != "β-VAE"}
-    found: dict[str, dict[str, dict[int, float]]] = names
+    names = [f"β-VAE, {words}" for words in (MADE_FROM, NOT_CHOSEN, NEW)]
+    names += [method for method in methods_of(size, ASKED) if method != "β-VAE"]
+    found: dict[str, dict[str, dict[int, float]]] = {name: {} for name in names}
     for one in results.experiments:
         known, score = placed(one, results), rows.get(one.id, {}).get(COLUMNS["MIG"])
         if known is None or known[0] != place.title or score is None:
@@ -138,6 +138,6 @@ def _row(place: Place, name: str, groups: Mapping[str, Mapping[int, float]], dro
     }
 
 
-REPRODUCTION = Reproduction(
-    "u-transfer", TITLE, "unweave, beyond Zietlow (2022), chapter 4", study, judge, (any_condition(judge),)
-)
+SOURCE = "unweave, beyond Zietlow (2022), chapter 4"
+
+REPRODUCTION = Reproduction("u-transfer", TITLE, SOURCE, study, judge, (any_condition(judge),))

@@ -216,8 +216,10 @@ def follow(size: str, asked: Asked, results: Results) -> list[Experiment]:
 
 
 def manipulations(place: Place, amount: Amount, asked: Asked, results: Results) -> dict[str, Experiment]:
-    """The manipulation and its controls, as the finished models decide."""
-    found = {}
+    """The manipulation and its controls, as the finished models decide; none while there are none to choose from."""
+    found: dict[str, Experiment] = {}
+    if not ids_of(results, _candidates(place, amount)):
+        return found
     for seed, (kind, control) in enumerate(KINDS.items()):
         if kind == MODIFIED or kind in asked.controls:
             attack = replace(attack_on(place, amount), control=control)
@@ -230,8 +232,7 @@ def manipulations(place: Place, amount: Amount, asked: Asked, results: Results) 
 
 def chosen_from(place: Place, amount: Amount, results: Results) -> tuple[Candidate, ...]:
     """The models to choose from, by MIG, each with its side."""
-    models = [_candidate(place, amount, number) for number in range(amount.n_candidates)]
-    attack = attack_on(place, amount)
+    models, attack = _candidates(place, amount), attack_on(place, amount)
     found = _by_rule(judged(results, ids_of(results, models), attack), place.n_factors, 2 * attack.ensemble)
     return marked(found, sides_of(found, attack))
 
@@ -239,7 +240,7 @@ def chosen_from(place: Place, amount: Amount, results: Results) -> tuple[Candida
 def _by_rule(found: Sequence[Candidate], n_factors: int, wanted: int) -> tuple[Candidate, ...]:
     """Over-pruned are models with fewer latents in use than factors, or than enough models use where too few do."""
     counts = sorted((one.n_active for one in found), reverse=True)
-    least = min(n_factors, *counts[wanted - 1 : wanted])
+    least = min([n_factors, *counts[wanted - 1 : wanted]])
     return tuple(replace(one, over_pruned=one.n_active < least) for one in found)
 
 
@@ -359,6 +360,10 @@ def _folders(results: Results, made: Mapping[str, Experiment]) -> dict[str, Path
     ids = {kind: ids_of(results, [one]) for kind, one in made.items()}
     folders = {kind: results.store.folder(some[0]) for kind, some in ids.items() if some}
     return {kind: folder.path for kind, folder in folders.items() if folder.trained}
+
+
+def _candidates(place: Place, amount: Amount) -> list[Experiment]:
+    return [_candidate(place, amount, number) for number in range(amount.n_candidates)]
 
 
 def _candidate(place: Place, amount: Amount, number: int) -> Experiment:

@@ -1,0 +1,48 @@
+"""Scores as people use them: a mapping, numbers that are floats, tables."""
+
+import numpy as np
+import pytest
+
+import unweave as uw
+
+FACTORS = np.random.default_rng(0).integers(0, 4, (400, 2))
+SCORES = uw.measure(FACTORS + 0.1, FACTORS, metrics=["mig", "mcc"], seeds=3)
+
+
+def test_scores_are_a_mapping():
+    assert list(SCORES) == list(dict(SCORES)) == list(SCORES.numbers)
+    assert len(SCORES) == len(SCORES.numbers)
+    assert "mig" in SCORES
+    assert float(SCORES["mig"]) == SCORES["mig"].value
+    with pytest.raises(KeyError, match="there is no score 'migg'; there are mig"):
+        SCORES["migg"]
+
+
+def test_scores_become_tables():
+    table = SCORES.to_polars()
+    assert table["score"].to_list() == list(SCORES)
+    assert table["value"][0] == pytest.approx(float(SCORES["mig"]))
+    assert (table["low"] <= table["value"] + 1e-9).all()
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(SCORES.to_pandas(), pandas.DataFrame)
+    assert SCORES.to_pandas().loc["mig", "value"] == pytest.approx(float(SCORES["mig"]))
+    assert "<td>mig</td>" in SCORES._repr_html_()
+
+
+def test_a_fleet_has_no_single_number():
+    both = uw.measure(np.stack([FACTORS, FACTORS]) + 0.1, FACTORS, metrics=["mig"], seeds=0)
+    with pytest.raises(TypeError, match="a value for each of 2 models"):
+        float(both["mig"])
+
+
+def test_a_history_becomes_a_table(tmp_path):
+    run = uw.train(
+        "micro", tmp_path / "tiny", network=uw.MLP((8,), (8,)), latents=2, steps=5, history_every=1, quiet=True
+    )
+    table = run.history.to_polars()
+    assert table["step"].to_list() == [0, 1, 2, 3, 4]
+    assert table["loss"][0] == pytest.approx(float(run.history.column("loss")[0]))
+    assert repr(run.history).startswith("History: 5 rows of ")
+    pytest.importorskip("pandas")
+    assert list(run.history.to_pandas().index) == [0, 1, 2, 3, 4]
+    assert run.config["latents"] == 2
