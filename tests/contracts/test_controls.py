@@ -35,8 +35,23 @@ LAYERS = [
 ]
 """Judged by the weights of runs, of which only untrained ones are here."""
 
-DEAR = ("b-fig-8.1", "b-fig-8.9", "b-fig-8.10")
-"""Untrained networks by the dozen, each with its dimensions."""
+DEAR = (
+    *("b-fig-8.1", "b-fig-8.6", "b-fig-8.7", "b-fig-8.8", "b-fig-8.9", "b-fig-8.10", "b-fig-8.12"),
+    *("b-table-8.2", "b-table-8.3", "b-table-8.4", "b-table-8.5", "b-table-8.7", "b-table-8.8", "b-table-D.5"),
+    *(
+        "b-fig-D.1",
+        "b-fig-D.2",
+        "b-fig-D.3",
+        "b-fig-D.4",
+        "k-2",
+        "k-5",
+        "k-7",
+        "z-fig-7.6",
+        "z-theorem-1",
+        "z-theorem-2",
+    ),
+)
+"""Seconds each, of families of which the quick ones are walked every time; untrained networks by the dozen."""
 
 Found = dict[str, Any]
 

@@ -80,7 +80,7 @@ def descend(d: int, seed: int, free_noise: bool = True) -> Minimum:
         point = torch.from_numpy(flat).view_as(start).requires_grad_()
         loss = _loss(*_parts(point, values, bases, free_noise))
         (slope,) = torch.autograd.grad(loss, point)
-        return float(loss), slope.flatten().numpy()
+        return float(loss.detach()), slope.flatten().numpy()
 
     ended = minimize(loss_of, start.flatten().numpy(), jac=True, method="BFGS", options={"gtol": 1e-8, "maxiter": 4000})
     columns, noise = _parts(torch.from_numpy(ended.x).view_as(start), values, bases, free_noise)
