@@ -43,13 +43,13 @@ from unweave.models.optimisers import SGD as SGD
 from unweave.models.optimisers import AdaGrad as AdaGrad
 from unweave.models.optimisers import Adam as Adam
 from unweave.models.optimisers import AdamW as AdamW
+from unweave.recipes.opened import Run as Run
 from unweave.studies.run import run_study as run_study
 from unweave.studies.study import Study as Study
 from unweave.training.experiment import Experiment as Experiment
 from unweave.training.experiment import Plan as Plan
 from unweave.training.export import export as export
 from unweave.training.export import from_pretrained as from_pretrained
-from unweave.training.run import Run as Run
 from unweave.trusted import trust as trust
 
 __version__: str

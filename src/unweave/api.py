@@ -35,12 +35,13 @@ from unweave.recipes.diagnose import Diagnosed, diagnose_file, diagnose_run
 from unweave.recipes.dimension import Dimension, bars
 from unweave.recipes.dimension import dimension as search_dimension
 from unweave.recipes.dimension_search import DimensionSearch, MethodName
+from unweave.recipes.opened import Run
 from unweave.recipes.perturb import Attack, Made
 from unweave.shapes import Tensor
 from unweave.training import loop
 from unweave.training.experiment import TABLES, Plan, experiment_from, experiment_to
 from unweave.training.progress import progress
-from unweave.training.run import Run
+from unweave.training.run import Run as BareRun
 from unweave.training.running import RunOptions
 
 
@@ -219,7 +220,7 @@ def diagnose(what: Any, variance: Any = None, *, n_factors: int | None = None, *
     >>> [finding.name for finding in found.findings]
     ['over_pruned', 'passive']
     """
-    if isinstance(what, Run):
+    if isinstance(what, BareRun):
         return diagnose_run(what, n_factors=n_factors, **options)
     if isinstance(what, str | Path):
         if Path(what).is_dir():
@@ -254,7 +255,7 @@ def compare(
     1.0
     """
     return compare_runs(
-        [run if isinstance(run, Run) else Run(run) for run in runs],
+        [run if isinstance(run, BareRun) else Run(run) for run in runs],
         n=n,
         seed=seed,
         snapshots=snapshots,
@@ -375,7 +376,7 @@ def perturb(
     >>> made.world.name, made.world.epsilon
     ('perturbed', 0.1)
     """
-    sides = [[one.path if isinstance(one, Run) else one for one in side] for side in (foster, diminish)]
+    sides = [[one.path if isinstance(one, BareRun) else one for one in side] for side in (foster, diminish)]
     names = {field.name for field in fields(Attack)}
     told: dict[str, Any] = {name: value for name, value in settings.items() if name in names}
     model = {name: value for name, value in settings.items() if name not in told}
@@ -457,12 +458,12 @@ def intrinsic(
     options: dict[str, Any] = {"neighbours": neighbours, "averaging": averaging, "anchor": anchor}
     options |= {"n_samples": n_samples, "seeds": seeds}
     found = {points.name: intrinsic_of(points.table, **options) for points in _points(what)}
-    return found if isinstance(what, Run) or _is_folder(what) else next(iter(found.values()))
+    return found if isinstance(what, BareRun) or _is_folder(what) else next(iter(found.values()))
 
 
 def _points(what: Any) -> list[Points]:
-    if isinstance(what, Run) or _is_folder(what):
-        return points_of_run(what if isinstance(what, Run) else Run(what))
+    if isinstance(what, BareRun) or _is_folder(what):
+        return points_of_run(what if isinstance(what, BareRun) else Run(what))
     if isinstance(what, World):
         return [points_of_world(what)]
     if isinstance(what, str | Path):

@@ -252,7 +252,7 @@ def test_a_search_shows_damaged_weights_as_the_table_does(store: Path, search_na
     assert states == dict.fromkeys(searched, "done") | {searched[0]: "damaged"}
 
 
-@pytest.mark.parametrize("value", [None, [], {}, [None], {"a": 1}, "x", -1, 2**70, 1e308, 10**400, True])
+@pytest.mark.parametrize("value", [None, [], {"a": 1}, "x", 10**400])
 @pytest.mark.parametrize("name", ["examples", "threshold", "method", "over"])
 def test_a_search_whose_record_holds_anything_is_shown(name: str, value: object, store: Path, search_name: str) -> None:
     record = store / ".unweave" / "studies" / f"{search_name}.json"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from unweave.plots.images import named_rows
 from unweave.plots.save import to_png
 from unweave.plots.training import loss_curves
 from unweave.shapes import Float, Tensor
-from unweave.training.experiment import experiment_to
+from unweave.training.experiment import Experiment, experiment_to
 from unweave.training.run import Run
 
 if TYPE_CHECKING:
@@ -80,9 +81,16 @@ def manipulation_page(
     if models:
         rows = [list(row.values()) for row in models]
         sections.append(Section("The models to choose from", table(list(models[0]), rows, "candidates")))
-    sections.append(Section("How this was made", facts(experiment_to(experiment))))
+    sections.append(Section("How this was made", facts(_plain(experiment))))
     title = f"A manipulation of {called(experiment.world)}"
     return Page(page(title, sections, {"steps": experiment.steps}, sentences[-1], "unweave perturb"), pictures)
+
+
+def _plain(experiment: Experiment) -> dict[str, Any]:
+    """The config, with runs by their names alone."""
+    plain = dict(experiment_to(experiment))
+    named = {side: [Path(one["run"]).name for one in plain["objective"][side]] for side in ("foster", "diminish")}
+    return plain | {"objective": plain["objective"] | named}
 
 
 def _images(png: bytes, epsilon: float) -> Html:

@@ -1,0 +1,52 @@
+"""A run in a notebook: what one looks for is there, takes what one has, and gives figures."""
+
+from pathlib import Path
+
+import matplotlib.figure
+import numpy as np
+import pytest
+
+import unweave as uw
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> uw.Run:
+    folder = tmp_path_factory.mktemp("opened") / "tiny"
+    return uw.train("micro", folder, network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
+
+
+def test_figures(run: uw.Run) -> None:
+    for figure in (run.plot_history(), run.plot_latents(), run.plot_reconstructions(), run.plot_traversals(n=3)):
+        assert isinstance(figure, matplotlib.figure.Figure)
+    bytes_of_one = (255 * run.images(1)[0, 0].numpy()).astype(np.uint8)
+    assert isinstance(run.plot_reconstructions(bytes_of_one), matplotlib.figure.Figure)
+
+
+def test_asking(run: uw.Run) -> None:
+    assert run.scores == {}
+    found = run.evaluate(metrics=["mig"], n_samples=200, seeds=0)
+    assert 0 <= float(found.scores["mean"]["mig"]) <= 1
+    assert run.diagnose(n=200, n_jacobians=4).diagnosis.types
+    assert run.report() == Path(run.path) / "report.html"
+    assert run.to("cpu").path == run.path
+    assert "data:image/png" in run._repr_html_()
+    assert isinstance(uw.load(run.path), uw.Run)
+
+
+def test_natural_input(run: uw.Run) -> None:
+    image = run.images(1)[0].numpy()
+    for given in (
+        image,
+        image[0],
+        image.astype(np.float64),
+        (255 * image).astype(np.uint8),
+        image.tolist(),
+        image[None],
+    ):
+        assert run.encode(given).mean.shape == (1, 3)
+        assert run.reconstruct(given).shape == (1, 1, 32, 32)
+    assert run.decode(np.zeros(3)).shape == run.decode([[0, 0, 0]]).shape == (1, 1, 32, 32)
+    with pytest.raises(ValueError, match="takes examples of 1 × 32 × 32"):
+        run.encode(np.zeros((28, 28)))
+    with pytest.raises(ValueError, match="this model has 3 latents"):
+        run.decode(np.zeros(4))
