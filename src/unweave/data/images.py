@@ -85,8 +85,6 @@ class Images(World):
             raise ValueError(f"colour must be auto, grey or rgb, not {self.colour!r}")
         if self.fit not in ("crop", "pad", "stretch"):
             raise ValueError(f"fit must be crop, pad or stretch, not {self.fit!r}")
-        if self.size is None and (self.height is not None or self.fit != "crop"):
-            raise ValueError("height and fit say how images come to a size: give size with them")
 
     def card(self) -> Card:
         here = bool(self.path) and self._place().exists()
@@ -191,12 +189,14 @@ class Images(World):
         return path
 
     def _sources(self) -> list[Path]:
-        self._check_sequences()
+        self._check_together()
         root = self._root()
         beside = [file for file in (self._beside(), self._pairs_file()) if file]
         return (image_files(root) if root.is_dir() else [root]) + beside
 
-    def _check_sequences(self) -> None:
+    def _check_together(self) -> None:
+        if self.size is None and (self.height is not None or self.fit != "crop"):
+            raise ValueError("height and fit say how images come to a size: give size with them")
         if not self.sequences and (self.segments is not None or self.furthest != 1):
             raise ValueError("segments and furthest cut sequences: set sequences=true with them")
         if self.sequences and self.pairs is not None:
