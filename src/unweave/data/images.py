@@ -76,7 +76,9 @@ class Images(World):
     )
     called: str = noted("", help="what tables and titles call the data; else the name of the folder or file")
     where: str = noted("", help="the full path; filled in by itself", hidden=True)
-    found: tuple[int, ...] = noted((), help="how many images, channels, rows and columns", hidden=True)
+    found: tuple[int, ...] = noted(
+        (), help="how many images, channels, rows and columns", hidden=True, least=0, most=10**12
+    )
 
     def __post_init__(self) -> None:
         if self.size is not None and self.size < 1:
