@@ -90,9 +90,10 @@ def later(default: Any, *, help: str = "", **bounds: Bound) -> Any:
     return dataclasses.field(default=default, metadata=about)
 
 
-def noted(default: Any, *, help: str = "", hidden: bool = False) -> Any:
+def noted(default: Any, *, help: str = "", hidden: bool = False, **bounds: Bound) -> Any:
     """A field that says nothing of which data it is: it stays out of ids. A hidden one is filled in by itself."""
-    about = {"help": help, "later": True, "identity": False, "hidden": hidden}
+    about: dict[str, Any] = {"help": help, "later": True, "identity": False, "hidden": hidden}
+    about |= {"range": Range(**bounds)} if bounds else {}
     return dataclasses.field(default=default, metadata=about)
 
 

@@ -248,7 +248,7 @@ def test_images_come_to_a_size_by_cutting_padding_or_stretching(tmp_path: Path) 
     assert (stretched[:, 3:5] > 250).all()
     assert (stretched[:, [0, 7]] < 20).all()
     with pytest.raises(ValueError, match="give size with them"):
-        Images("x", fit="pad")
+        Images(str(tmp_path / "own.npz"), fit="pad").resolve()
 
 
 def test_labels_come_from_a_second_file(tmp_path: Path) -> None:

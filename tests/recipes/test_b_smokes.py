@@ -25,5 +25,7 @@ def test_smoke(name, smokes, tmp_path):
     assert found.outcome.notes
     for one in found.outcome.comparisons:
         assert one.rule
-        assert one.n > 0 or one.verdict == "cannot tell"
+        assert one.n > 0 or one.ours is None
+        assert one.verdict == "runs"
+        assert one.controls
     assert found.page.exists()

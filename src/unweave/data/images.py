@@ -76,7 +76,9 @@ class Images(World):
     )
     called: str = noted("", help="what tables and titles call the data; else the name of the folder or file")
     where: str = noted("", help="the full path; filled in by itself", hidden=True)
-    found: tuple[int, ...] = noted((), help="how many images, channels, rows and columns", hidden=True)
+    found: tuple[int, ...] = noted(
+        (), help="how many images, channels, rows and columns", hidden=True, least=0, most=10**12
+    )
 
     def __post_init__(self) -> None:
         if self.size is not None and self.size < 1:
@@ -85,8 +87,6 @@ class Images(World):
             raise ValueError(f"colour must be auto, grey or rgb, not {self.colour!r}")
         if self.fit not in ("crop", "pad", "stretch"):
             raise ValueError(f"fit must be crop, pad or stretch, not {self.fit!r}")
-        if self.size is None and (self.height is not None or self.fit != "crop"):
-            raise ValueError("height and fit say how images come to a size: give size with them")
 
     def card(self) -> Card:
         here = bool(self.path) and self._place().exists()
@@ -191,12 +191,14 @@ class Images(World):
         return path
 
     def _sources(self) -> list[Path]:
-        self._check_sequences()
+        self._check_together()
         root = self._root()
         beside = [file for file in (self._beside(), self._pairs_file()) if file]
         return (image_files(root) if root.is_dir() else [root]) + beside
 
-    def _check_sequences(self) -> None:
+    def _check_together(self) -> None:
+        if self.size is None and (self.height is not None or self.fit != "crop"):
+            raise ValueError("height and fit say how images come to a size: give size with them")
         if not self.sequences and (self.segments is not None or self.furthest != 1):
             raise ValueError("segments and furthest cut sequences: set sequences=true with them")
         if self.sequences and self.pairs is not None:
