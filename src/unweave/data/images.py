@@ -90,7 +90,7 @@ class Images(World):
 
     def card(self) -> Card:
         here = bool(self.path) and self._place().exists()
-        n_images, *shape = self.found or (self._look() if here else (0, 3, 0, 0))
+        n_images, *shape = self.found or (self._glance() if here else (0, 3, 0, 0))
         get = "give the path of a folder of images, or of an npz, npy, HDF5 or idx file, as path"
         note = "" if n_images else "sizes are known once the images have been read"
         title = (self.called or Path(self.path).stem) if self.path else "Your own images"
@@ -160,6 +160,13 @@ class Images(World):
 
     def _how_many(self) -> str:
         return f"{self.found[0]:,} images" if self.found else "images"
+
+    def _glance(self) -> tuple[int, ...]:
+        """The same for a card, which refuses nothing."""
+        try:
+            return self._look()
+        except (ValueError, OSError):
+            return 0, 3, 0, 0
 
     def _look(self) -> tuple[int, ...]:
         """How many images, and the shape of the first: no other is read."""
