@@ -40,10 +40,7 @@ def run(argv: Sequence[str]) -> int:
 
 def world_named(name: str) -> World:
     """A world by name with its default options."""
-    plain: dict[str, Any] = {"name": name}
-    if name == "images":
-        plain["path"] = "."
-    world: World = from_plain(World, plain, TABLES, "world")
+    world: World = from_plain(World, {"name": name}, TABLES, "world")
     return world
 
 
