@@ -8,7 +8,7 @@ from unweave.data.micro_segments import MicroSegments
 def test_sources_have_the_spread_of_their_segment():
     data = MicroSegments(segments=6, points=4000).load()
     spreads = torch.stack([data.labels[data.segments == segment].std(0) for segment in range(6)])
-    assert 0.09 <= float(spreads.min()) < 0.5 < float(spreads.max()) <= 1.25
+    assert 0.045 <= float(spreads.min()) < 0.3 < float(spreads.max()) <= 1.25
     assert float(data.labels.mean(0).abs().max()) < 0.05
 
 

@@ -107,5 +107,5 @@ def test_foreign_views_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_parts_are_never_taken_for_bits() -> None:
-    with pytest.raises(ValueError, match=r"put together by Data\.images"):
+    with pytest.raises(ValueError, match=r"put together by Data\.unpacked"):
         unpack(torch.zeros(2, 4, dtype=torch.int16), "parts", (3, 64, 64))
