@@ -137,6 +137,7 @@ def _restore(engine: Engine, recording: Recording, content: bytes, place: Path) 
     tensors, metadata = read_tensors(content, place)
     try:
         kept = _translated(tensors, metadata)
+        tensors = without_doubles(tensors, engine.tensors())
         for name, own in engine.tensors().items():
             if name in tensors and tensors[name].shape != own.shape:
                 given, expected = _size_of(tensors[name]), _size_of(own)
@@ -147,6 +148,30 @@ def _restore(engine: Engine, recording: Recording, content: bytes, place: Path) 
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
         why = str(error) if type(error) is ValueError else "it is none of theirs"
         raise ValueError(f"{place} does not fit the run's settings: {why}") from error
+
+
+def without_doubles(tensors: Tensors, own: Tensors) -> Tensors:
+    """A checkpoint without what filled up its groups, where the fleet that goes on (``own``) fills them up less.
+
+    Groups lie one after the other in the stack, doubles at the end of each.
+    """
+    groups = [f"group{place}/" for place in range(sum(name.endswith("/failed_terms") for name in own))]
+    new = [len(own[f"{group}failed_terms"]) for group in groups]
+    old = [tensors[f"{group}history"].shape[1] if f"{group}history" in tensors else n for group, n in zip(groups, new)]
+    if old == new or any(before < after for before, after in zip(old, new)):
+        return tensors
+    begins = [sum(old[:place]) for place in range(len(old))]
+    rows = torch.cat([torch.arange(begin, begin + n) for begin, n in zip(begins, new)])
+    found = {}
+    for name, tensor in tensors.items():
+        place = next((place for place, group in enumerate(groups) if name.startswith(group)), None)
+        if name.endswith("/history") and place is not None:
+            found[name] = tensor[:, : new[place]]
+        elif place is not None:
+            found[name] = tensor[: new[place]]
+        else:
+            found[name] = tensor[rows] if tensor.dim() and len(tensor) == sum(old) and name in own else tensor
+    return found
 
 
 def _size_of(tensor: Tensor | None) -> str:
