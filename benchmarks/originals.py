@@ -55,7 +55,7 @@ def finished(store: str) -> list[str]:
     return sorted(path.parent.name for path in Path(store).glob("*/model.safetensors"))
 
 
-def measure(store: str, processes: int, seconds: float) -> None:
+def measure(store: str, processes: int) -> None:
     begin = time.monotonic()
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         jobs = [pool.submit(measure_one, store, run_id) for run_id in finished(store)]
@@ -96,6 +96,6 @@ if __name__ == "__main__":
     if given.what == "train":
         train(given.methods.split(","), given.store, given.seconds)
     elif given.what == "measure":
-        measure(given.store, given.processes, given.seconds)
+        measure(given.store, given.processes)
     else:
         pack(given.store, given.out)

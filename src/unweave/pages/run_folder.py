@@ -12,7 +12,6 @@ from unweave.evaluation.findings import expected_of, sentences
 from unweave.pages.page import Page
 from unweave.pages.run import CodeSamples, LatentTable, Pictures, TrainingCurves, run_page
 from unweave.shapes import Tensor
-from unweave.training.engine import LATENT_STATISTICS
 from unweave.training.experiment import experiment_to
 from unweave.training.run import Run
 
@@ -65,10 +64,9 @@ def _environment(run: Run) -> dict[str, Any]:
 
 def _curves(run: Run) -> TrainingCurves:
     history = run.history
-    terms = [name for name in history.columns if name.rpartition("_")[0] not in LATENT_STATISTICS]
     return TrainingCurves(
         np.array(history.steps),
-        {name: history.column(name).numpy() for name in terms},
+        {name: history.column(name).numpy() for name in history.terms},
         history.latent("kl").numpy(),
     )
 

@@ -12,7 +12,6 @@ from unweave.evaluation.describe import describe
 from unweave.evaluation.evaluation import Evaluation, evaluate
 from unweave.recipes.diagnose import Diagnosed, diagnose_run
 from unweave.training import run as training
-from unweave.training.engine import LATENT_STATISTICS
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -56,8 +55,7 @@ class Run(training.Run):
         from unweave.plots.training import loss_curves
 
         history = self.history
-        terms = [name for name in history.columns if name.rpartition("_")[0] not in LATENT_STATISTICS]
-        return loss_curves(np.array(history.steps), {name: history.column(name).numpy() for name in terms})
+        return loss_curves(np.array(history.steps), {name: history.column(name).numpy() for name in history.terms})
 
     def plot_latents(self) -> "matplotlib.figure.Figure":
         """The KL of every latent, coloured by its type."""

@@ -51,6 +51,11 @@ class History:
         columns = {name: column.tolist() for name, column in zip(self.columns, self.rows.unbind(1))}
         return {"step": self.steps} | columns
 
+    @property
+    def terms(self) -> list[str]:
+        """The columns that are not about a single latent: the loss and its parts."""
+        return [name for name in self.columns if name.rpartition("_")[0] not in LATENT_STATISTICS]
+
     def values(self) -> Float[Tensor, "row column"]:
         """All rows as one tensor."""
         return self.rows

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from unweave.runs.folder import RunFolder
 from unweave.training.checkpoint import history_so_far
-from unweave.training.engine import LATENT_STATISTICS
 from unweave.training.history import History, read_history
 from unweave.training.many import home_and_place
 from unweave.web.numbers import number, numbers, thinned
@@ -29,10 +28,9 @@ def history_answer(path: Path) -> HistoryAnswer:
         return HistoryAnswer(steps=[], terms={}, kl=[])
     places = thinned(len(history.steps), MOST_ROWS)
     values = history.values()[places]
-    terms = [name for name in history.columns if name.rpartition("_")[0] not in LATENT_STATISTICS]
     return HistoryAnswer(
         steps=[history.steps[place] for place in places],
-        terms={name: numbers(values[:, history.columns.index(name)]) for name in terms},
+        terms={name: numbers(values[:, history.columns.index(name)]) for name in history.terms},
         kl=[numbers(values[:, place]) for place, name in enumerate(history.columns) if name.rpartition("_")[0] == "kl"],
     )
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import torch
 
 from unweave.models.kernels.convolutions import Join, Precision, correlate, down, up
-from unweave.models.kernels.first import first_backward, first_forward
+from unweave.models.kernels.first import first_backward, first_forward, ready
 from unweave.models.kernels.layout import Layout
-from unweave.models.kernels.pixels import Frame
+from unweave.models.kernels.pixels import FLOATS, Frame
 from unweave.models.kernels.sums import add_up
 from unweave.shapes import Float, Tensor
 
@@ -67,9 +67,6 @@ class Encoded(torch.autograd.Function):
     def forward(
         ctx: "Encoded", examples: Tensor, layout: Layout, joins: Sequence[Join], precision: Precision, *given: Tensor
     ) -> Float[Tensor, "model batch channel height width"]:
-        from unweave.models.kernels.first import ready
-        from unweave.models.kernels.pixels import FLOATS
-
         examples = examples.contiguous()
         channels, height, width = examples.shape[2:]
         frame = Frame(FLOATS, channels, height, width, 0, 0)

@@ -164,7 +164,7 @@ class Join(torch.autograd.Function):
 
 def down(big: Big, weight: Weights, product: str) -> Small:
     """The convolution: small = patches of big · w."""
-    if _by_kernels(weight):
+    if _by_kernels(weight, *weight.shape[1:3]):
         from unweave.models.kernels import convolutions
 
         return convolutions.down(_join(big, weight, 2), big, _rows(weight), product)
@@ -175,7 +175,7 @@ def down(big: Big, weight: Weights, product: str) -> Small:
 
 def up(small: Small, weight: Weights, product: str) -> Big:
     """The transposed convolution: every small pixel · w, added up where patches overlap."""
-    if _by_kernels(weight):
+    if _by_kernels(weight, *weight.shape[1:3]):
         from unweave.models.kernels import convolutions
 
         return convolutions.up(_join(small, weight, 1), small, _rows(weight), product)
@@ -189,7 +189,7 @@ def correlate(big: Big, small: Small, kernel: int, product: str) -> Weights:
     """The gradient of the weights: every patch of big times the small pixel that it belongs to."""
     n_models, batch = big.shape[:2]
     n_big, n_small = big.shape[-1], small.shape[-1]
-    if min(n_big, n_small) >= LEAST_CHANNELS and big.is_cuda:
+    if _by_kernels(big, n_big, n_small):
         from unweave.models.kernels.correlation import correlate_taps
 
         found = correlate_taps(big, small, kernel, product)
@@ -201,9 +201,8 @@ def correlate(big: Big, small: Small, kernel: int, product: str) -> Weights:
     return found.view(n_models, kernel, kernel, n_big, n_small).permute(0, 4, 3, 1, 2)
 
 
-def _by_kernels(weight: Weights) -> bool:
-    channels = weight.shape[1:3]
-    return weight.is_cuda and all(n >= LEAST_CHANNELS and n & (n - 1) == 0 for n in channels)
+def _by_kernels(given: Tensor, *channels: int) -> bool:
+    return given.is_cuda and all(n >= LEAST_CHANNELS and n & (n - 1) == 0 for n in channels)
 
 
 def _join(image: Tensor, weight: Weights, halved: int) -> Any:
