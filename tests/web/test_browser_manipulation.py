@@ -61,7 +61,7 @@ def test_pictures_follow_the_sliders(place: str) -> None:
         before = altered.evaluate(PIXELS)
         assert before != original.evaluate(PIXELS)
         page.locator("#epsilon").fill("0")
-        expect(page.locator(".took")).to_contain_text("no pixel moves by more than 0 ")
+        expect(page.locator(".took")).to_contain_text("no pixel moves by more than 0 ·")
         assert altered.evaluate(PIXELS) == original.evaluate(PIXELS)
         page.locator("#factor-0").fill("3")
         page.get_by_role("button", name="ε as trained: 0.200").click()
