@@ -16,10 +16,12 @@ import torch
 import unweave as uw
 from unweave.data import WORLDS, cells, pairings, pairs, pixels, sequences
 from unweave.data import correlated as correlations
+from unweave.data.altered import UniformNoise, fold
 from unweave.data.factors import Factor, FactorSpace
 from unweave.data.micro import SPACE, Micro
 from unweave.data.notebook import chosen_rows
-from unweave.data.procedural import disc, dsprites, shapes3d, sprites
+from unweave.data.pcl_toy import PCLToy
+from unweave.data.procedural import disc, dsprites, nuisances, shapes3d, sprites
 from unweave.data.synthetic import rotation
 from unweave.data.world import Data
 from unweave.evaluation import findings_in_codes, findings_in_runs
@@ -60,7 +62,18 @@ from unweave.metrics.similarity.procrustes import procrustes, procrustes_matrix
 from unweave.metrics.similarity.svcca import svcca, svcca_matrix
 from unweave.metrics.supervised import dci, ds, explicitness, interventions, linear_svc, logistic, trees
 from unweave.metrics.supervised.split import split
-from unweave.models import OBJECTIVES, POSTERIORS, closed_form, closed_form_ivae, impossibility, labels
+from unweave.models import OBJECTIVES, OPTIMISERS, POSTERIORS, closed_form, closed_form_ivae, impossibility, labels
+from unweave.models.initialise import initialise
+from unweave.models.likelihoods import Bernoulli, Gaussian, LearnedGaussian, SquaredError
+from unweave.models.manipulation import altered
+from unweave.models.normalisation import BatchNorm, SpectralNorm
+from unweave.models.objectives import beta_tcvae, pair_vae, slow_vae
+from unweave.models.objectives.dip_vae import covariance as dip_covariance
+from unweave.models.objectives.ivae import sampled_kl
+from unweave.models.objectives.semi_supervised import covariance_penalty, embedding_loss
+from unweave.models.objectives.ws_gan import log_density
+from unweave.models.optimisers import StackedUpdate
+from unweave.models.posteriors import Diagonal, under_prior
 from unweave.models.precision_budget import precision_budget
 from unweave.studies import cost, verdicts
 from unweave.studies.statistics import intervals, permutation
@@ -814,6 +827,127 @@ def _code_of(posterior: Any, latents: int) -> Any:
     ]
 
 
+def of_losses() -> Cases:
+    pictures = torch.tensor([[0.0, 1.0, 0.5, 0.25], [1.0, 1.0, 0.0, 0.9]])
+    outputs = torch.tensor([[-30.0, 30.0, 0.0, 0.3], [2.0, -2.0, 0.5, 1.0]])
+    likelihoods: list[Any] = [Bernoulli(), Bernoulli("tanh"), Bernoulli("sigmoid", True), Bernoulli("tanh", True)]
+    likelihoods += [Gaussian(0.3, how) for how in ("identity", "sigmoid", "tanh")] + [SquaredError("identity")]
+    likelihoods += [SquaredError("tanh"), LearnedGaussian(), LearnedGaussian("tanh")]
+    noise = torch.tensor(0.7)
+    for likelihood in likelihoods:
+        given = (noise,) if likelihood.learns_noise else ()
+        yield (
+            f"{likelihood}",
+            lambda one=likelihood, given=given: [
+                one.loss(pictures, outputs, *given),
+                one.mean(outputs),
+            ],
+        )
+    yield (
+        "reflected",
+        lambda: [fold(torch.tensor([[-0.4, 0.0, 0.3, 1.0, 1.4]])), altered(pictures, outputs.sign(), 0.3)],
+    )
+    yield "noise by row", lambda: UniformNoise(0.3, 2).apply(pictures.view(2, 1, 2, 2), torch.tensor([0, 5]))
+    sprites_of = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).expand(2, 1, 2, 2)
+    draws = torch.tensor([[0.0, 0.3, 0.99, 0.5], [0.25, 0.9999999, 0.1, 0.7]])
+    picture = (torch.arange(3 * 5 * 6) * 7 % 256).view(3, 5, 6).to(torch.uint8)
+    yield "tint", lambda: nuisances.Tint().apply(sprites_of, draws[:, :3])
+    yield "speckle", lambda: nuisances.Noise(4).apply(sprites_of, draws)
+    yield "backdrop", lambda: nuisances.Backdrop(picture).apply(sprites_of, torch.cat([draws, draws[:, :1]], 1))
+    for name, optimiser in OPTIMISERS.items():
+        yield f"updates by {name}", partial(_updated, optimiser(learning_rate=0.1))
+        yield f"stacked updates by {name}", partial(said, _updated_stack, optimiser(learning_rate=0.1))
+    for scheme in ("glorot", "pytorch"):
+        yield f"begun by {scheme}", partial(_begun, scheme)
+    norm, x = BatchNorm(2), torch.sin(torch.arange(12.0)).view(3, 2, 2)
+    yield "batch norm", lambda: [said(_normed, norm, part) for part in (x, x[:1, :, :1], x[:, :, 0])]
+    weight = torch.cos(torch.arange(6.0)).view(2, 3)
+    yield "spectral norm", lambda: [_normed(SpectralNorm(w), w) for w in (weight, weight.T.contiguous())]
+    code = Diagonal().code({"mean": x[:, :, 0], "log_variance": -x[:, :, 1]}, torch.cos(x[:, :, 0]))
+    told = under_prior(code, code.mean * 0.5, code.log_variance * 0 - 0.2)
+    yield (
+        "decomposed",
+        lambda: [
+            said(beta_tcvae.decompose, code, estimator, n)
+            for estimator in ("batch", "weighted", "stratified")
+            for n in (1, 9)
+        ],
+    )
+    yield (
+        "weights",
+        lambda: [
+            said(beta_tcvae.log_weights, n, estimator, 7)
+            for estimator in ("batch", "weighted", "stratified")
+            for n in (1, 2, 3)
+        ],
+    )
+    yield "sampled KL", lambda: [sampled_kl(code), sampled_kl(told), told.kl, told.standardised()]
+    heads = {"mean": torch.tensor([[0.0, 1.0, 0.3], [0.0, -1.0, 0.3]]), "log_variance": torch.zeros(2, 3)}
+    same = {"mean": torch.ones(2, 3), "log_variance": torch.zeros(2, 3)}
+    other = {"mean": torch.tensor([[0.0, 1.0], [1.0, 0.0]]), "log_variance": torch.tensor([[0.0, 1.0], [0.5, -1.0]])}
+    for number, held in enumerate((heads, same, other)):
+        yield (
+            f"pair {number}",
+            lambda held=held: [
+                pair_vae.changed_latents(held),
+                *(
+                    pair_vae.shared_code(held, torch.ones_like(held["mean"]), pair_vae.changed_latents(held), average)
+                    for average in ("gvae", "ml_vae")
+                ),
+            ],
+        )
+    steps = torch.tensor([0.0, 0.5, 2.0, 37.9, 38.0, 38.1, 100.0])
+    yield (
+        "slow steps",
+        lambda: [
+            slow_vae.laplace_cross_entropy(steps, torch.full_like(steps, d), rate)
+            for d in (1.0, 0.1)
+            for rate in (1.0, 6.0)
+        ],
+    )
+    yield (
+        "penalties",
+        lambda: [
+            covariance_penalty(x[:, :, 0], x[:, :, 1]),
+            embedding_loss(
+                x[:, :, 0], (x[:, :, 1] > 0).float(), [torch.tensor([0.0, 1.0])] * 2, torch.tensor([1.0, 3.0])
+            ),
+            log_density(x[:, :, 0], x[:, :, 1], x[:, :, 0].exp()),
+            dip_covariance(x[:, :, 0]),
+        ],
+    )
+
+
+def _updated(optimiser: Any) -> Any:
+    held = {"a": torch.tensor([1.0, -2.0, 0.5]), "b": torch.tensor([[0.1, 0.0]])}
+    state = optimiser.start(held)
+    for step in range(3):
+        optimiser.update(held, [torch.sin(value * (step + 1)) for value in held.values()], state)
+    return [held, state, optimiser.kept(held, state)]
+
+
+def _updated_stack(optimiser: Any) -> Any:
+    held = torch.tensor([[1.0, -2.0, 0.5], [0.1, 0.0, 3.0]])
+    state = optimiser.start_stack(held)
+    for step, good in enumerate(([True, True], [True, False], [False, True])):
+        rates, count = torch.tensor([0.1, 0.2]), torch.tensor(step + 1)
+        given = StackedUpdate(torch.sin(held * (step + 1)), rates, count, torch.tensor(good))
+        optimiser.update_stack(held, state, given)
+    return [held, state, optimiser.kept_stack(held, state)]
+
+
+def _begun(scheme: Any) -> Any:
+    made = [uw.MLP((4,), (5,)).trunk((1, 2, 2))[0], uw.Conv((3, 4), (4, 4), 6).decoder(2, (1, 16, 16))]
+    for number, module in enumerate(made):
+        initialise(module, scheme, 7, 3 * number)
+    return [[parameter.detach() for parameter in module.parameters()] for module in made]
+
+
+def _normed(norm: Any, x: torch.Tensor) -> Any:
+    trained = norm.train()(x)
+    return [trained, norm.fresh, norm.eval()(x)]
+
+
 def of_data() -> Cases:
     spaces = {
         "line": FactorSpace((Factor("a", 4), Factor("b", 3))),
@@ -937,6 +1071,8 @@ def of_data() -> Cases:
     )
     for name in ("micro", "micro_segments", "synth_lin", "synth_nonlin", "ivae_toy", "noise"):
         yield f"examples of {name}", partial(_examples, WORLDS[name]())
+    for whiten in (True, False):
+        yield f"sources, {whiten}", partial(_examples, PCLToy(40, 2, 2, 0.5, whiten, 3))
     yield (
         "labels",
         lambda: [
@@ -1037,6 +1173,7 @@ GROUPS: dict[str, Callable[[], Cases]] = {
     "edges of scores": of_scores,
     "edges of findings": of_findings,
     "edges of models": of_models,
+    "edges of losses": of_losses,
     "edges of data": of_data,
     "edges of training": of_training,
 }
