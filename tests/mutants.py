@@ -184,7 +184,8 @@ def tests_for(change: Change) -> list[str]:
     """Tests and test files that should mind a change, the first first."""
     near = tests_near(change.file)
     exact, making = covering.tests_of(change.file, _statement(change))
-    return [*_quick_first(exact, near), *making, *(test for test in near if test not in making)]
+    known = {*making, *(EVERYWHERE if exact else ())}
+    return [*_quick_first(exact, near), *making, *(test for test in near if test not in known)]
 
 
 def _statement(change: Change) -> range:
