@@ -12,9 +12,9 @@ import numpy as np
 
 from unweave.cli.options import read, typed, whole
 from unweave.evaluation.matrices import matrices
-from unweave.evaluation.rows import find_rows
+from unweave.evaluation.rows import find_rows, row_among
 from unweave.evaluation.scores import Number, Scores
-from unweave.metrics import METRICS
+from unweave.metrics import METRICS, Metric
 
 Watch = Callable[[int, int, str], None]
 PATIENCE = 2.0
@@ -25,7 +25,9 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
     """Which metrics, how often, and what is printed."""
     group = parser.add_argument_group("measuring")
     group.add_argument(
-        "--metrics", metavar="A,B", help=f"only these; all adds downstream learners: {', '.join(METRICS)}"
+        "--metrics",
+        metavar="A,B",
+        help=f"only these, or module:function of yours; all adds downstream learners: {', '.join(METRICS)}",
     )
     group.add_argument(
         "--seeds", type=whole(0, 10_000), default=5, metavar="K", help="random halves behind every interval (5)"
@@ -47,8 +49,9 @@ def measured_settings(given: argparse.Namespace) -> dict[str, Any]:
     """The fields of a Measurer that the options stand for."""
     options: dict[str, dict[str, Any]] = {}
     names = None if given.metrics is None else [typed(name.strip()) for name in given.metrics.split(",")]
+    rows = find_rows(names) if given.set else []
     for text in given.set:
-        metric, key, value = _setting(text)
+        metric, key, value = _setting(text, rows)
         options.setdefault(metric, {})[key] = value
     if given.dci_trees is not None:
         options.setdefault("dci", {})["backend"] = given.dci_trees
@@ -141,13 +144,13 @@ def _mean(values: Any) -> float | None:
     return None if values is None else float(np.mean(values))
 
 
-def _setting(text: str) -> tuple[str, str, Any]:
+def _setting(text: str, rows: Sequence[Metric]) -> tuple[str, str, Any]:
     place, equals, value = text.partition("=")
-    metric, dot, key = place.partition(".")
+    metric, dot, key = place.rpartition(".")
     if not equals or not dot or not key:
         raise ValueError(f"--set must be METRIC.OPTION=VALUE, as in mig.normalise=ceiling, not {text!r}")
     key = key.replace("-", "_")
-    parameter = inspect.signature(find_rows([metric])[0].function).parameters.get(key)
+    parameter = inspect.signature(row_among(typed(metric), rows).function).parameters.get(key)
     default = None if parameter is None else parameter.default
     if isinstance(default, bool | int | float | str):
         return metric, key, read(type(default), value, f"set {place}")

@@ -6,7 +6,7 @@ from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
-from unweave.cli.options import command, parse
+from unweave.cli.options import command, parse, typed
 from unweave.config import from_plain, to_plain
 from unweave.data import WORLDS, World
 from unweave.data.files import fetch, place_of
@@ -28,7 +28,7 @@ def run(argv: Sequence[str]) -> int:
         if not given.name[1:]:
             raise ValueError("say which: unweave worlds get NAME; `unweave worlds` lists them")
         return _get_all(given.name[1:], given.unchecked)
-    cards = {name: world_named(name).card() for name in given.name or WORLDS}
+    cards = {name: world_named(typed(name)).card() for name in given.name or WORLDS}
     if given.json:
         print_json({name: _plain(card) for name, card in cards.items()})
     elif given.name:
