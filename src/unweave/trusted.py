@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -82,6 +83,15 @@ def plug_in(what: str, name: str) -> str | None:
             if name in (entry.name, path) and _is_installed(entry):
                 return path
     return None
+
+
+def trust_words(modules: Iterable[str]) -> str:
+    """`` --trust mylib`` for everything that a command has to be told; what is installed as a plug-in needs no word."""
+    from importlib.metadata import entry_points
+
+    groups = [group for names in GROUPS.values() for group in names]
+    offered = {entry.module for group in groups for entry in entry_points(group=group) if _is_installed(entry)}
+    return "".join(f" --trust {module}" for module in sorted({*modules} - offered))
 
 
 def find_code(what: str, path: str) -> Any:

@@ -22,17 +22,36 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     console = Console(highlight=False)
     cells = [[_cell(value) for value in row] for row in rows]
     say(title)
-    found = next((kind for kind in BETWEEN if _least_width(columns, cells, kind) <= console.width), "")
-    if found:
-        right = [all(not isinstance(row[place], str) for row in rows) for place in range(len(columns))]
-        console.print(_grid(columns, cells, right, found))
+    for kind, between in BETWEEN.items():
+        if widths := _widths(columns, cells, console.width - len(columns) * between - 1):
+            right = [all(not isinstance(row[place], str) for row in rows) for place in range(len(columns))]
+            console.print(_grid(columns, cells, right, widths, kind))
+            break
     else:
         _print_rows(columns, cells)
     if note:
         say(note)
 
 
-def _grid(columns: Sequence[str], cells: list[list[str]], right: list[bool], kind: str) -> Any:
+def _widths(columns: Sequence[str], cells: list[list[str]], most: int) -> list[int]:
+    """Widths of columns that together are at most so much, none below its longest word; nothing where there are none."""
+    from rich.cells import cell_len
+
+    texts = [[name, *(row[place] for row in cells)] for place, name in enumerate(columns)]
+    least = [max((cell_len(word) for text in one for word in text.split()), default=0) for one in texts]
+    widths = [
+        max(least[place], *(cell_len(line) for text in one for line in text.split("\n")))
+        for place, one in enumerate(texts)
+    ]
+    if sum(least) > most:
+        return []
+    while sum(widths) > most:
+        slack = [width if width > low else 0 for width, low in zip(widths, least)]
+        widths[slack.index(max(slack))] -= 1
+    return widths
+
+
+def _grid(columns: Sequence[str], cells: list[list[str]], right: list[bool], widths: list[int], kind: str) -> Any:
     """Numbers to the right, latent types in colour."""
     from rich import box
     from rich.markup import escape
@@ -40,8 +59,7 @@ def _grid(columns: Sequence[str], cells: list[list[str]], right: list[bool], kin
 
     table = Table(box=box.HEAVY_HEAD if kind == "lines" else None, pad_edge=kind == "lines")
     for place, name in enumerate(columns):
-        least = _longest_word([name, *(row[place] for row in cells)])
-        table.add_column(escape(name), justify="right" if right[place] else "left", min_width=least)
+        table.add_column(escape(name), justify="right" if right[place] else "left", width=widths[place])
     for row in cells:
         table.add_row(*(f"[{COLOURS[text]}]{text}[/]" if text in COLOURS else escape(text) for text in row))
     return table
@@ -51,17 +69,6 @@ def _print_rows(columns: Sequence[str], cells: list[list[str]]) -> None:
     width = max(map(len, columns))
     for row in cells:
         say("\n".join(f"  {name:<{width}}  {text}" for name, text in zip(columns, row) if text) + "\n")
-
-
-def _least_width(columns: Sequence[str], cells: list[list[str]], kind: str) -> int:
-    widths = [_longest_word([name, *(row[place] for row in cells)]) for place, name in enumerate(columns)]
-    return sum(widths) + len(columns) * BETWEEN[kind] + 1
-
-
-def _longest_word(texts: Sequence[str]) -> int:
-    from rich.cells import cell_len
-
-    return max((cell_len(word) for text in texts for word in text.split()), default=0)
 
 
 def say(text: str) -> None:

@@ -66,7 +66,9 @@ def run(argv: Sequence[str]) -> None:
         return
     name = f"{opened.experiment.objective.name} on {called(opened.experiment.world)}"
     for representation, scores in found.scores.items():
-        show_scores(f"{name}, {representation} codes of {len(found.sample.rows):,} examples", scores)
+        show_scores(
+            f"{name}, {representation} codes of {len(found.sample.rows):,} examples", scores, len(found.factor_names)
+        )
     say(f"written: {opened.path / 'scores.json'}")
 
 

@@ -3,9 +3,10 @@
 import argparse
 import contextlib
 import inspect
+import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,12 @@ from unweave.cli.options import read, typed, whole
 from unweave.evaluation.matrices import matrices
 from unweave.evaluation.rows import find_rows, row_among
 from unweave.evaluation.scores import Number, Scores
+from unweave.evaluation.tables import CodeTable, Roles
 from unweave.metrics import METRICS, Metric
 
 Watch = Callable[[int, int, str], None]
+ROLES = ("codes", "factors")
+
 PATIENCE = 2.0
 """Seconds without a word; what ends sooner needs no progress bar."""
 
@@ -43,6 +47,38 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--quiet", action="store_true", help="no progress")
     group.add_argument("--json", action="store_true", help="print as JSON, parts and draws included")
+
+
+def add_role_options(parser: argparse.ArgumentParser, factors: str) -> None:
+    """Which columns are what, where their names do not say it."""
+    parser.add_argument("--codes", metavar="A,B", help="columns of a csv, or arrays of an npz, that are codes: 'z*'")
+    parser.add_argument("--factors", metavar="A,B", help=factors)
+
+
+def roles_of(given: argparse.Namespace) -> Roles:
+    """The roles that ``--codes`` and ``--factors`` give to columns."""
+    names = {part: tuple(filter(None, map(str.strip, (getattr(given, part) or "").split(",")))) for part in ROLES}
+    return Roles(names["codes"], names["factors"])
+
+
+def role_words(roles: Mapping[str, Sequence[str]]) -> str:
+    """What was taken for codes and for factors: ``codes: z0, z1; factors: x, y``."""
+    return "; ".join(f"{part}: {_listed(names)}" for part, names in roles.items() if names)
+
+
+def tell_unused(table: CodeTable, roles: Roles) -> None:
+    """Columns that nothing was made of are named, with what to type."""
+    if not table.unused or roles.factors:
+        return
+    wanted = ",".join([*table.roles["factors"], *table.unused])
+    verb = "column is" if len(table.unused) == 1 else "columns are"
+    say = f"{_listed(table.unused)}: {verb} not used; if they are factors, add --factors {shlex.quote(wanted)}"
+    print(f"unweave: {table.name}: {say}", file=sys.stderr)
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    shown = list(names) if len(names) <= most else [*names[:3], "…", names[-1]]
+    return ", ".join(shown) + (f" ({len(names)})" if len(names) > most else "")
 
 
 def measured_settings(given: argparse.Namespace) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def run(argv: Sequence[str]) -> None:
     kinds = ", ".join(f"{kind} ({words})" for kind, (_, words) in KINDS.items())
     parser = command(
         "unweave new",
-        f"Begin something of your own with a small file that works, and its test: {kinds}. docs/own-code.md tells more.",
+        f"Begin something of your own with a small file that works, and its test: {kinds}.",
         usage="unweave new KIND NAME [options]",
         examples=EXAMPLES,
     )

@@ -170,7 +170,7 @@ def _set(plain: dict[str, Any], cls: type, tail: str, text: str, place: str, tab
 
 
 def grid(values: Mapping[str, Any], cls: type, tables: Tables, base: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every combination of options that are given as lists, ``1,2,4`` or ``0:10``, where their field takes one number."""
+    """Every combination of options given as lists, ``1,2,4`` or ``0:10``, where their field takes one number."""
     several = {place for place, text in values.items() if isinstance(text, str) and ("," in text or _is_several(text))}
     plain = collect({place: text for place, text in values.items() if place not in several}, cls, tables, base)
     lists = {

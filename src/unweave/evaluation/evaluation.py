@@ -99,9 +99,7 @@ def evaluate(
     return Evaluation(scores, sample, None if world is None else len(world.rows), factor_names(run.data), asked)
 
 
-def settings_for(
-    run: Run, metrics: Metrics, options: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Mapping[str, Any]]:
+def settings_for(run: Run, metrics: Metrics, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """The options of metrics by name: those that the run's method asks for, and over them those that are given."""
     rows = find_rows(metrics)
     asked = {row.name for row in rows}

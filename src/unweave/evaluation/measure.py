@@ -1,7 +1,7 @@
 """Measure a representation: every metric that applies, with intervals, from one table of codes and factors."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any

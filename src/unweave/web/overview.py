@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.data.world import called
+from unweave.files import as_typed
 from unweave.models.method import NoDecoder
 from unweave.runs.folder import RunFolder
 from unweave.runs.row import read_object
@@ -91,7 +92,7 @@ def _message(files: RunFolder, state: State, steps: int) -> str | None:
     saved = f"step {state.step:,} of {steps:,} is saved" if state.step else "nothing is saved yet"
     if state.word == "training":
         return f"Still training: {saved}. This page follows it by itself."
-    return f"Interrupted: {saved}. Go on with: unweave resume {files.path.name}"
+    return f"Interrupted: {saved}. Go on with: unweave resume {as_typed(files.path)}"
 
 
 def _environment(files: RunFolder) -> dict[str, Any]:

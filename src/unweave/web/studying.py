@@ -5,6 +5,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from unweave.files import as_typed
 from unweave.runs.folder import DamagedFile
 from unweave.studies.record import DamagedRecord, open_record, protocol_words
 from unweave.web.numbers import number
@@ -39,7 +40,8 @@ def study_answer(store: ReadOnlyStore, name: str) -> StudyAnswer:
     try:
         marks = [_mark(one) for one in _claims(store, name, plan)]
     except DamagedFile as error:
-        marks, note = [], f"{error}. Write the report again with: unweave study report {name}"
+        again = f"unweave study report {as_typed(name)} --store {as_typed(store.root)}"
+        marks, note = [], f"{error}. Write the report again with: {again}"
     return StudyAnswer(
         name=name,
         title=plan.get("title") or name,
