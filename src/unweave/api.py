@@ -41,6 +41,7 @@ from unweave.shapes import Tensor
 from unweave.training import loop
 from unweave.training.experiment import TABLES, Plan, experiment_from, experiment_to
 from unweave.training.progress import progress
+from unweave.training.results import require_own_folder
 from unweave.training.run import Run as BareRun
 from unweave.training.running import RunOptions
 
@@ -143,6 +144,8 @@ def train(
             "plan": plan,
         }
     )
+    if folder is not None:
+        require_own_folder(Path(folder))
     with _watched(f"{experiment.objective.name} on {called(experiment.world)}", quiet) as how:
         return Run(loop.train(experiment, folder, how=how))
 

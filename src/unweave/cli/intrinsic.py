@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from unweave.cli.console import print_json, print_table, say
+from unweave.cli.console import patiently, print_json, print_table, say
 from unweave.cli.options import add_component, collect, command, parse, read, real, typed, whole
 from unweave.config import from_plain, unknown
 from unweave.data import WORLDS, World
@@ -59,7 +59,8 @@ def run(argv: Sequence[str]) -> None:
     given = parse(parser, argv[1:] if target else argv)
     if target is None:
         raise ValueError("say of what: unweave intrinsic WORLD, a folder of images, an npz of points, or a run")
-    found = {points.name: (points, _estimate(points, given)) for points in _points(target, world, vars(given))}
+    with patiently(f"estimating the dimension of {target}", given.json):
+        found = {points.name: (points, _estimate(points, given)) for points in _points(target, world, vars(given))}
     if given.json:
         print_json({name: _plain(points, one) for name, (points, one) in found.items()})
         return

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from unweave.cli.console import say
+from unweave.cli.console import patiently, say
 from unweave.cli.options import command, parse
 from unweave.pages.run_folder import write_run_page
 from unweave.training.run import Run
@@ -15,7 +15,9 @@ def run(argv: Sequence[str]) -> None:
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     given = parse(parser, argv)
     opened = Run(given.run)
-    say(f"written: {write_run_page(opened) if opened.encodes else _manipulation(opened)}")
+    with patiently(f"drawing the page of {given.run}"):
+        page = write_run_page(opened) if opened.encodes else _manipulation(opened)
+    say(f"written: {page}")
 
 
 def _manipulation(opened: Run) -> Path:

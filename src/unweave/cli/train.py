@@ -21,6 +21,7 @@ from unweave.training.experiment import TABLES, Experiment, experiment_from, exp
 from unweave.training.loop import train as train_experiment
 from unweave.training.memory import keep_freed_memory
 from unweave.training.progress import progress
+from unweave.training.results import require_own_folder
 from unweave.training.run import Run
 from unweave.training.running import RunOptions
 from unweave.trusted import trust_words
@@ -110,6 +111,7 @@ def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
     keep_freed_memory()
     resolved = experiment.resolve()
     folder = Path(given.get("folder") or Path("runs") / resolved.id)
+    require_own_folder(folder)
     data = None if RunFolder(folder).has("model.safetensors") else load_watched(resolved, given["quiet"])
     with running(f"{resolved.objective.name} on {called(resolved.world)}", given) as how:
         return train_experiment(resolved, folder, data=data, how=how)

@@ -67,5 +67,6 @@ def _elsewhere(name: str, known: Mapping[str, Metric]) -> Metric:
 def _row_of(function: Any) -> Metric:
     """The row that stands in a function's file, or else what its arguments tell."""
     row = getattr(sys.modules.get(getattr(function, "__module__", "")), "ROW", None)
-    told = isinstance(row, Metric) and function in (row.function, getattr(row.function, "__wrapped__", None))
-    return row if told else own_metric(function)
+    if isinstance(row, Metric) and function in (row.function, getattr(row.function, "__wrapped__", None)):
+        return row
+    return own_metric(function)

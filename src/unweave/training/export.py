@@ -43,8 +43,7 @@ def export(run: Run, target: Path | str) -> Path:
     ['README.md', 'SHA256SUMS', 'config.json', 'model.safetensors']
     """
     folder = RunFolder(target)
-    if folder.path.exists() and any(folder.path.iterdir()) and not folder.has("config.json"):
-        raise ValueError(f"{folder.path} is not empty and was not written by an export; choose another folder")
+    _check_target(folder, run)
     if not run.encodes:
         return _export_manipulation(run, folder)
     config = {
@@ -61,13 +60,32 @@ def export(run: Run, target: Path | str) -> Path:
     return folder.path
 
 
-def _export_manipulation(run: Run, folder: RunFolder) -> Path:
-    """The network and the recipe: what the world ``perturbed`` reads, without where the models lay."""
+def _check_target(folder: RunFolder, run: Run) -> None:
+    """Refuse a folder that holds anything but an earlier export of the same run."""
+    if not folder.path.exists() or not any(folder.path.iterdir()):
+        return
+    if not folder.has("config.json"):
+        raise ValueError(f"{folder.path} is not empty and was not written by an export; choose another folder")
+    if folder.has("environment.json"):
+        raise ValueError(f"{folder.path} is the folder of a run; choose another folder for the export")
+    known = folder.read_json("config.json")
+    plain = experiment_to(run.experiment) if run.encodes else _shared(run)
+    if known.get("experiment", known) != plain:
+        raise ValueError(f"{folder.path} holds the export of another model; choose another folder, or delete it first")
+
+
+def _shared(run: Run) -> dict[str, Any]:
+    """The experiment of a manipulation without where its models lay."""
     plain: dict[str, Any] = experiment_to(run.experiment)
     for side in ("foster", "diminish"):
         plain["objective"][side] = [one | {"run": Path(one["run"]).name} for one in plain["objective"][side]]
+    return plain
+
+
+def _export_manipulation(run: Run, folder: RunFolder) -> Path:
+    """The network and the recipe: what the world ``perturbed`` reads, without where the models lay."""
     assert run.history.steps  # one that is not finished says so here
-    folder.write_json("config.json", plain)
+    folder.write_json("config.json", _shared(run))
     folder.write("model.safetensors", run.files.read("model.safetensors"))
     folder.write("README.md", _manipulation_card(run))
     return folder.path

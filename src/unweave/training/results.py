@@ -35,6 +35,10 @@ def for_all(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Resul
         return list(pool.map(work, given))
 
 
+OURS = ("SHA256SUMS", "checkpoints", "cost.json", "environment.json", "failure.json", "member.json", "snapshots")
+"""What a run that was killed while it began may have left."""
+
+
 def claim(folder: RunFolder, experiment: Experiment) -> None:
     """Write what a folder is for, once; refuse one that is for something else."""
     plain = experiment_to(experiment)
@@ -47,6 +51,19 @@ def claim(folder: RunFolder, experiment: Experiment) -> None:
         return
     folder.write_json("config.json", plain)
     folder.write_json("environment.json", environment())
+
+
+def require_own_folder(path: Path) -> None:
+    """Refuse a folder of other things that someone has named for a run: it would be spilled among them."""
+    if not path.is_dir() or (path / "config.json").exists():
+        return
+    names = sorted(one.name for one in path.iterdir() if one.name[0] != "." and one.suffix != ".part")
+    if others := [name for name in names if name not in OURS]:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        raise ValueError(
+            f"{path} holds other things ({others[0]}{more}), and a run wants a folder of its own: choose another, as in"
+            f" {path / 'run'}"
+        )
 
 
 def ended(folder: RunFolder) -> bool:
