@@ -3,8 +3,8 @@
     python docs/make_notebooks.py            # those that changed since they were run
     python docs/make_notebooks.py first_model
 
-Each runs in an empty folder of its own, in a fresh interpreter. The results (``*.ipynb``) are not kept in the repository:
-the site is built from them.
+Each runs in an empty folder of its own, in a fresh interpreter. The results (``*.ipynb``) are not kept in the
+repository: the site is built from them.
 """
 
 import hashlib

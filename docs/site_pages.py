@@ -1,4 +1,4 @@
-"""Pages of the site that are made when it is built: the README and its neighbours, every command's help, the Python names.
+"""Pages that are made when the site is built: the README and its neighbours, every command's help, Python's names.
 
 mkdocs calls what begins with ``on_`` (mkdocs.yml names this file). Nothing of it is kept: it cannot grow old.
 """

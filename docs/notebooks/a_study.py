@@ -8,8 +8,8 @@
 # %% [markdown]
 # # A study
 #
-# A study is a grid of models, what to measure of each, and a table with a row for each. It may be killed at any moment and
-# goes on where it was; nothing is trained twice.
+# A study is a grid of models, what to measure of each, and a table with a row for each. It may be killed at any
+# moment and goes on where it was; nothing is trained twice.
 
 # %%
 import unweave as uw
@@ -49,6 +49,7 @@ found.table.group_by("objective.beta", maintain_order=True).agg(
 )
 
 # %% [markdown]
-# The same call again trains nothing. From a terminal the same study is a file with a function `study(size)`, run by
-# `unweave study run betas.py --workers 2`; on a cluster with `--executor slurm` or `ray`. `unweave explore runs/betas` draws
-# any column against any other, and a click on a point opens its model. More in [studies](../studies.md).
+# The same call again trains nothing. From a terminal the same study is a file with a function `study(size)`,
+# run by `unweave study run betas.py --workers 2`; on a cluster with `--executor slurm` or `ray`. `unweave
+# explore runs/betas` draws any column against any other, and a click on a point opens its model. More in
+# [studies](../studies.md).

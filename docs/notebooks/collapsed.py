@@ -8,8 +8,8 @@
 # %% [markdown]
 # # Is my VAE collapsed?
 #
-# A collapsed VAE ignores its latents: the decoder draws the average picture and the code is noise. It happens when the
-# regulariser is too strong for what the latents could tell. We make it happen, and ask what is wrong.
+# A collapsed VAE ignores its latents: the decoder draws the average picture and the code is noise. It happens
+# when the regulariser is too strong for what the latents could tell. We make it happen, and ask what is wrong.
 
 # %%
 import unweave as uw
@@ -58,5 +58,5 @@ found = uw.diagnose(code.mean.numpy(), code.variance.numpy(), n_factors=3)
 [finding.name for finding in found.findings]
 
 # %% [markdown]
-# What to do: lower β, fade the regulariser in (`warmup`), or give the decoder less to work with. The advice above says
-# which of these fits, and [the page on diagnosis](../diagnose.md) lists every finding with its rule.
+# What to do: lower β, fade the regulariser in (`warmup`), or give the decoder less to work with. The advice
+# above says which of these fits, and [the page on diagnosis](../diagnose.md) lists every finding with its rule.

@@ -8,8 +8,8 @@
 # %% [markdown]
 # # Did two seeds learn the same?
 #
-# Two models that differ in nothing but their seed may use their latents differently. Before a claim about a method, look at
-# several seeds; before trusting one model, ask whether another would agree.
+# Two models that differ in nothing but their seed may use their latents differently. Before a claim about a
+# method, look at several seeds; before trusting one model, ask whether another would agree.
 
 # %%
 import unweave as uw
@@ -33,8 +33,8 @@ def train(seed):
 runs = [train(seed) for seed in range(4)]
 
 # %% [markdown]
-# Latents in use are matched one to one by the correlation of their mean codes: 1 means the same latents up to order, sign
-# and scale.
+# Latents in use are matched one to one by the correlation of their mean codes: 1 means the same latents up to
+# order, sign and scale.
 
 # %%
 alike = uw.compare(*runs, n=1000, n_permutations=19)
@@ -42,8 +42,8 @@ for pair in alike.matched:
     print(f"{pair.left} and {pair.right}: {pair.matching.score:.2f}")
 
 # %% [markdown]
-# High where two models found the same axes, lower where one of them mixes two factors. Layer by layer, the models may be
-# alike nevertheless: CKA does not mind a rotation, and single latents do.
+# High where two models found the same axes, lower where one of them mixes two factors. Layer by layer, the
+# models may be alike nevertheless: CKA does not mind a rotation, and single latents do.
 
 # %%
 layers = alike.comparisons[0]
@@ -65,4 +65,5 @@ for run in runs:
 pd.DataFrame(table).set_index("seed").describe().loc[["mean", "std", "min", "max"]]
 
 # %% [markdown]
-# Four seeds are few. [A study](a_study.ipynb) trains and measures many, survives being killed, and tests differences.
+# Four seeds are few. [A study](a_study.ipynb) trains and measures many, survives being killed, and tests
+# differences.

@@ -8,8 +8,9 @@
 # %% [markdown]
 # # A first model
 #
-# A world of 2,048 pictures of a disc: where it is (x, y) and how large it is. We train a β-VAE with six latents, three more
-# than there are factors, look at what each latent does, and measure how well they match the factors.
+# A world of 2,048 pictures of a disc: where it is (x, y) and how large it is. We train a β-VAE with six
+# latents, three more than there are factors, look at what each latent does, and measure how well they match the
+# factors.
 
 # %%
 import unweave as uw
@@ -18,8 +19,8 @@ data = uw.world("micro")
 data
 
 # %% [markdown]
-# `data` is a sequence: `data[0]` is a picture, `data[:8]` are eight, `data.factors(rows)` are the true factors. Now the
-# model. The same call again returns at once; an interrupted one goes on where it stopped.
+# `data` is a sequence: `data[0]` is a picture, `data[:8]` are eight, `data.factors(rows)` are the true factors.
+# Now the model. The same call again returns at once; an interrupted one goes on where it stopped.
 
 # %%
 run = uw.train(
@@ -43,9 +44,9 @@ run.plot_history()
 # %%
 run.plot_traversals()
 # %% [markdown]
-# Three rows move the disc or change its size. The other three do nothing: the model has switched them off. The same in
-# numbers: an active latent says something precise about every picture (σ² near 0), a passive one answers with the prior
-# (σ² near 1).
+# Three rows move the disc or change its size. The other three do nothing: the model has switched them off. The
+# same in numbers: an active latent says something precise about every picture (σ² near 0), a passive one
+# answers with the prior (σ² near 1).
 
 # %%
 run.plot_latents()
@@ -54,8 +55,9 @@ code = run.encode(run.images(1000))
 uw.variable_types(code.mean, code.variance)
 
 # %% [markdown]
-# How well do single latents match single factors? Scores of 1 are perfect, and what chance gives stands with every metric
-# in its documentation. One model is an anecdote: [compare seeds](compare_seeds.ipynb) before you conclude anything.
+# How well do single latents match single factors? Scores of 1 are perfect, and what chance gives stands with
+# every metric in its documentation. One model is an anecdote: [compare seeds](compare_seeds.ipynb) before you
+# conclude anything.
 
 # %%
 factors = data.factors(run.rows(1000))
