@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unweave.data import WORLDS, Data, World
+from unweave.data.frames import is_frame
 from unweave.data.own import as_world
 from unweave.data.world import called
 from unweave.evaluation.diagnosis import diagnose_codes
 from unweave.evaluation.findings import expected_of, findings
-from unweave.data.frames import is_frame
 from unweave.evaluation.points import (
     Points,
     points_of_data,
@@ -123,7 +123,8 @@ def train(
     The run is kept in ``folder``, or in ``runs/`` under a name made from its settings. Components are given as objects
     (``objective=uw.BetaVAE(6)``), by name (``network="mlp"``) or as in ``config.json``.
 
-    Tables have another network and likelihood where none is given: an mlp of 128 units, and a Gaussian of variance 0.1.
+    Tables have another network and likelihood where none is given: an mlp with layers of 128 units, and a
+    Gaussian of variance 0.025 (columns have variance 1).
 
     :param world: what to learn from: a world by name or as such, its data (:func:`world`), a folder of images, a csv,
         parquet, npz or npy file, an array or tensor of images or of rows, or a data frame

@@ -32,14 +32,18 @@ class Columns:
         bad = ~np.isfinite(rows) if not self.filled else np.isinf(rows)
         if bad.any():
             row, column = np.argwhere(bad)[0].tolist()
-            raise ValueError(f"row {row + 1} of column {self.names[column]!r} is {rows[row, column]}, which is no number")
+            raise ValueError(
+                f"row {row + 1} of column {self.names[column]!r} is {rows[row, column]}, which is no number"
+            )
         scaled = (rows - np.array(self.means)) / np.array(self.deviations)
         return torch.from_numpy(np.nan_to_num(scaled, nan=0.0).astype(np.float32))
 
     def in_units(self, scaled: Float[Tensor, "*any column"]) -> Float[Tensor, "*any column"]:
         """What the model sees, or makes, in the units of the columns: mean + deviation · x."""
         values = scaled.detach().to("cpu", torch.float64)
-        return torch.tensor(self.means, dtype=torch.float64) + torch.tensor(self.deviations, dtype=torch.float64) * values
+        return (
+            torch.tensor(self.means, dtype=torch.float64) + torch.tensor(self.deviations, dtype=torch.float64) * values
+        )
 
     def errors_in_units(self, errors: Float[Tensor, "*any column"]) -> Float[Tensor, "*any column"]:
         """Differences between rows in the units of the columns."""

@@ -60,7 +60,6 @@ class Images(World):
     """
 
     name: ClassVar[str] = "images"
-    own: ClassVar[bool] = True
     path: str = text("", "a folder of images, or a npz, npy, HDF5 or idx file")
     size: int | None = number(None, least=1, most=4096, help="pixels across; else the images' own size, one for all")
     colour: Colour = text("auto", "grey, rgb, or auto: grey where all images are")

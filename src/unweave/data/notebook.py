@@ -49,6 +49,7 @@ def rows_of(rows: Sequence[Sequence[float]], names: Sequence[str], most: int = 1
     more = len(names) > most
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names[:most]) + "<th>…</th>" * more
     body = "".join(
-        "<tr>" + "".join(f"<td>{value:.5g}</td>" for value in row[:most]) + "<td>…</td>" * more + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td>{value:.5g}</td>" for value in row[:most]) + "<td>…</td>" * more + "</tr>"
+        for row in rows
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -37,7 +37,7 @@ def as_world(given: Any, options: Mapping[str, Any] | None = None) -> World:
     if isinstance(given, Mapping) and isinstance(given.get("name"), str):
         return _made({**given, **told})
     if isinstance(given, str | Path):
-        return _made(_named(given) | told)
+        return _made(named_world(given) | told)
     if is_frame(given):
         return _of_frame(given, told)
     if isinstance(given, Tensor | np.ndarray | list | tuple):
@@ -55,13 +55,13 @@ def is_own_path(given: str | Path) -> bool:
     return Path(word).suffix.lower() in FILES or word.endswith(("/", *ARRAYS)) or "/" in word or Path(word).is_dir()
 
 
-def _named(given: str | Path) -> dict[str, Any]:
+def named_world(given: str | Path) -> dict[str, Any]:
     """The plain form of a world by its name, or by the path of one's own data."""
     if not is_own_path(given):
         return {"name": str(given)}
     path = Path(given).expanduser()
     if not path.exists():
-        raise FileNotFoundError(f"{given} is not there; to learn from, give {FORMS}")
+        raise FileNotFoundError(f"{given} is not there: give a folder of images, or a csv, parquet, npz or npy file")
     return {"name": "table" if _is_table(path) else "images", "path": str(given)}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -39,7 +39,6 @@ class Table(World):
     """
 
     name: ClassVar[str] = "table"
-    own: ClassVar[bool] = True
     tabular: ClassVar[bool] = True
     path: str = noted("", help="a csv, tsv, parquet, npz or npy file")
     columns: tuple[str, ...] = text((), "columns to learn from, patterns such as z* too; else all of numbers")

@@ -256,9 +256,6 @@ class World(ABC):
     mixes: ClassVar[bool] = False
     """Whether worlds of this class with as many examples differ in nothing but the numbers in their stores."""
 
-    own: ClassVar[bool] = False
-    """Whether the data are the user's, by their path."""
-
     tabular: ClassVar[bool] = False
     """Whether examples are rows of a table, which have no pixels."""
 

@@ -10,7 +10,7 @@ import torch
 from unweave import rng
 from unweave.data.files import open_npz, reading
 from unweave.data.frames import as_frame, numbers_of
-from unweave.data.world import Data, World
+from unweave.data.world import Data, World, called
 from unweave.shapes import Float, Tensor
 from unweave.training.run import Run
 
@@ -29,7 +29,7 @@ class Points:
 
 def points_of_world(world: World) -> Points:
     """The examples of a world, flattened."""
-    return Points(world.name, _examples(world.load()))
+    return Points(called(world), _examples(world.load()))
 
 
 def points_of_data(data: Data) -> Points:
@@ -46,7 +46,9 @@ def points_of_frame(frame: Any) -> Points:
     table = np.stack([column for column in found.values() if column is not None], axis=1)
     if not np.isfinite(table).all():
         row, column = np.argwhere(~np.isfinite(table))[0].tolist()
-        raise ValueError(f"row {row + 1} of the column {polars.columns[column]!r} is {table[row, column]}; drop such rows")
+        raise ValueError(
+            f"row {row + 1} of the column {polars.columns[column]!r} is {table[row, column]}; drop such rows"
+        )
     deviations = table.std(axis=0)
     return Points("rows", torch.from_numpy((table - table.mean(axis=0)) / np.where(deviations > 0, deviations, 1.0)))
 

@@ -1,7 +1,7 @@
 """What a model makes of a table: small panels, one a column, in the units of the columns."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -83,13 +83,14 @@ def _panels(order: np.ndarray) -> tuple["matplotlib.figure.Figure", np.ndarray, 
     return figure, axes, chosen
 
 
-def _looks(kinds: Sequence[str]) -> list[tuple[str, object]]:
+def _looks(kinds: Sequence[str]) -> list[tuple[str, Any]]:
     """Colour and dash of every latent; the passive ones are alike."""
     colours = [colour for colour in PALETTE if colour != COLOURS["passive"]]
-    looks: list[tuple[str, object]] = []
+    looks: list[tuple[str, Any]] = []
     used = 0
     for kind in kinds:
-        looks.append((MUTED, "-") if kind == "passive" else (colours[used % len(colours)], DASHES[used // len(colours) % len(DASHES)]))
+        dash = DASHES[used // len(colours) % len(DASHES)]
+        looks.append((MUTED, "-") if kind == "passive" else (colours[used % len(colours)], dash))
         used += kind != "passive"
     return looks
 
@@ -105,13 +106,12 @@ def _title(axes: "matplotlib.axes.Axes", name: str) -> None:
     axes.set_title(words, loc="left", fontsize=SMALL + 0.5, color=INK, fontweight="bold", pad=3, parse_math=False)
 
 
-def _legend(figure: "matplotlib.figure.Figure", lines: Sequence[tuple[str, str, object]], across: str) -> None:
+def _legend(figure: "matplotlib.figure.Figure", lines: Sequence[tuple[str, str, Any]], across: str) -> None:
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=colour, linestyle=dash, linewidth=1.5) for _, colour, dash in lines]  # type: ignore[arg-type]
+    handles = [Line2D([], [], color=colour, linestyle=dash, linewidth=1.5) for _, colour, dash in lines]
     labels = [words for words, _, _ in lines]
-    figure.supxlabel(across, fontsize=SMALL, color=MUTED, x=0.01, ha="left")
-    columns = 4 if len(lines) > 3 else max(1, len(lines))
-    figure.legend(
-        handles, labels, loc="outside lower left", ncols=columns, frameon=False, fontsize=SMALL, labelcolor=INK
-    )
+    where: dict[str, Any] = {"loc": "outside lower left", "ncols": min(4, len(lines)), "alignment": "left"}
+    look: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "title_fontsize": SMALL, "labelcolor": INK}
+    legend = figure.legend(handles, labels, title=across, **where, **look)
+    legend.get_title().set_color(MUTED)

@@ -107,7 +107,7 @@ class Run(training.Run):
         return kl_bars(found.kl.numpy(), found.types)
 
     def plot_reconstructions(self, images: Any = None, labels: Any = None) -> "matplotlib.figure.Figure":
-        """Images above what the model makes of them: given ones, or eight of the data; of a table, one panel a column."""
+        """Images above what the model makes of them: given ones, or eight of the data; of a table, a panel a column."""
         from unweave.plots.columns import column_reconstructions
         from unweave.plots.images import reconstructions
         from unweave.training.given_arrays import as_images

@@ -26,15 +26,31 @@ export function scatter({ points, groups, xName, yName, marks = [], onpick, labe
   const { svg, xs, ys, at } = plot({ width, height, x, y: { domain: range(column("y")) }, xName, yName, label });
   for (const one of marks) svg.append(...mark(one, xs, ys, at));
   const size = shown.length > 1500 ? 2.2 : shown.length > 200 ? 3.4 : 5;
-  for (const one of shown) {
+  const dots = [...shown].sort((a, b) => a.x - b.x || a.y - b.y).map((one) => {
+    const words = `${one.words}: ${xName} ${number(one.x)}, ${yName} ${number(one.y)}`;
     const dot = s("circle", { class: "dot", cx: xs(one.x).toFixed(1), cy: ys(one.y).toFixed(1), r: size,
-      fill: COLOURS[groups.indexOf(one.group) % COLOURS.length], tabindex: shown.length <= 200 ? 0 : null, "data-run": one.id },
-      s("title", {}, `${one.words}\n${xName} ${number(one.x)}, ${yName} ${number(one.y)}`));
+      fill: COLOURS[groups.indexOf(one.group) % COLOURS.length], role: "link", "aria-label": words, "data-run": one.id }, s("title", {}, words));
     dot.addEventListener("click", () => onpick(one.id));
-    dot.addEventListener("keydown", (event) => event.key === "Enter" && onpick(one.id));
-    svg.append(dot);
-  }
+    return dot;
+  });
+  svg.append(...dots);
+  svg.setAttribute("role", "group");
+  oneStop(dots);
   return svg;
+}
+
+/** Many marks as one stop of the Tab key: arrow keys go from one to the next, Enter opens. */
+export function oneStop(marks) {
+  marks.forEach((mark, at) => {
+    mark.setAttribute("tabindex", at ? "-1" : "0");
+    mark.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      if (event.key === "Enter") mark.dispatchEvent(new MouseEvent("click"));
+      else if (step) marks[Math.max(0, Math.min(marks.length - 1, at + step))].focus();
+      else return;
+      event.preventDefault();
+    });
+  });
 }
 
 /** A published value as a dashed line with its name. */
@@ -49,14 +65,15 @@ function mark({ axis, value, words }, xs, ys, at) {
 
 /** violins({groups: [{name, values, ids, colour}], onpick}): density, quartiles, and the runs themselves. */
 export function violins({ groups, yName, marks = [], onpick, label, height = 360 }) {
-  const width = Math.max(300, Math.min(1100, 90 + groups.length * 96));
-  const { svg, ys, at } = plot({ width, height, bottom: 48, y: { domain: range([...groups.flatMap((one) => one.values), ...marks.map((one) => one.value)]) }, yName, label });
+  const lines = Math.max(...groups.map((one) => one.name.split("\n").length));
+  const width = Math.max(300, Math.min(1100, 90 + groups.length * 104));
+  const { svg, ys, at } = plot({ width, height, bottom: 22 + 14 * lines, y: { domain: range([...groups.flatMap((one) => one.values), ...marks.map((one) => one.value)]) }, yName, label });
   for (const one of marks) svg.append(...mark({ ...one, axis: "y" }, null, ys, at));
   const share = (at.x[1] - at.x[0]) / groups.length;
   groups.forEach((group, place) => {
     const middle = at.x[0] + share * (place + 0.5);
     svg.append(...violin(group, middle, Math.min(34, share * 0.42), ys, onpick));
-    group.name.split("\n").forEach((words, line) => svg.append(s("text", { class: "tick", x: middle, y: height - 30 + 14 * line, "text-anchor": "middle" }, cut(words, share))));
+    group.name.split("\n").forEach((words, line) => svg.append(s("text", { class: "tick", x: middle, y: at.y[0] + 18 + 14 * line, "text-anchor": "middle" }, cut(words, share))));
   });
   return svg;
 }

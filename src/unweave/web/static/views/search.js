@@ -6,6 +6,7 @@ import { h, poll, s, sheet, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
 import { number } from "../lib/format.js";
 import { fitting, plot, range } from "../charts/axes.js";
+import { oneStop } from "../charts/points.js";
 
 export async function open(place, { name }) {
   const address = `/api/searches/${encodeURIComponent(name)}`;
@@ -40,8 +41,7 @@ function path(found) {
     y: { domain, log, ticks: values, exact: true }, xName: "model, in the order of trying", yName: found.over, label: "Numbers in the order in which they were tried; the table below has them all" });
   if (found.answer !== null && found.answer > 0) svg.append(s("line", { class: "mark", x1: at.x[0], x2: at.x[1], y1: ys(found.answer), y2: ys(found.answer) }), s("text", { class: "end active", x: at.x[1], y: ys(found.answer) - 5, "text-anchor": "end" }, `answer ${number(found.answer)}`));
   svg.append(s("polyline", { class: "way", points: found.visits.map((one, place) => `${xs(place + 1)},${ys(one.value)}`).join(" ") }));
-  found.visits.forEach((one, place) => svg.append(point(one, xs(place + 1), ys(one.value))));
-  return svg;
+  return marked(svg, found.visits.map((one, place) => point(one, xs(place + 1), ys(one.value))));
 }
 
 function criterion(found, judged) {
@@ -52,18 +52,24 @@ function criterion(found, judged) {
     xName: found.over, yName: `${found.first} − ${found.second}`, label: "The criterion over the numbers that were tried; the table below has them all" });
   if (found.threshold !== null) svg.append(s("line", { class: "mark", x1: at.x[0], x2: at.x[1], y1: ys(found.threshold), y2: ys(found.threshold) }), s("text", { class: "tick", x: at.x[0] + 4, y: ys(found.threshold) - 5 }, `threshold ${number(found.threshold)}`));
   svg.append(s("polyline", { class: "way", points: sorted.map((one, place) => `${xs(one.value)},${ys(differences[place])}`).join(" ") }));
-  sorted.forEach((one, place) => svg.append(point(one, xs(one.value), ys(differences[place]))));
+  return marked(svg, sorted.map((one, place) => point(one, xs(one.value), ys(differences[place]))));
+}
+
+function marked(svg, marks) {
+  svg.append(...marks);
+  svg.setAttribute("role", "group");
+  oneStop(marks);
   return svg;
 }
 
 /** Shape and colour say how it went: nobody has to see colours. */
 function point(one, x, y) {
   const kind = one.passes === null ? "open" : one.passes ? "active" : "mixed";
-  const made = kind === "mixed" ? s("rect", { class: `visit ${kind}`, x: x - 5, y: y - 5, width: 10, height: 10, transform: `rotate(45 ${x} ${y})`, tabindex: 0 }) : s("circle", { class: `visit ${kind}`, cx: x, cy: y, r: 6, tabindex: 0 });
-  made.append(s("title", {}, `${number(one.value)}: ${one.passes === null ? one.state : one.passes ? "passes" : "does not pass"}`));
-  const go = () => visit(toRun(one.id));
-  made.addEventListener("click", go);
-  made.addEventListener("keydown", (event) => event.key === "Enter" && go());
+  const words = `${number(one.value)}: ${one.passes === null ? one.state : one.passes ? "passes" : "does not pass"}`;
+  const given = { class: `visit ${kind}`, role: "link", "aria-label": words };
+  const made = kind === "mixed" ? s("rect", { ...given, x: x - 5, y: y - 5, width: 10, height: 10, transform: `rotate(45 ${x} ${y})` }) : s("circle", { ...given, cx: x, cy: y, r: 6 });
+  made.append(s("title", {}, words));
+  made.addEventListener("click", () => visit(toRun(one.id)));
   return made;
 }
 
