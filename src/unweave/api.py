@@ -205,6 +205,31 @@ def load(folder: str | Path) -> Run:
     return Run(folder)
 
 
+def report(run: Run | str | Path) -> Path:
+    """Write the page of a run and its figures into the run's folder, and return the page's path.
+
+    >>> import unweave as uw
+    >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
+    >>> uw.report(run).name
+    'report.html'
+    """
+    return (run if isinstance(run, Run) else Run(run)).report()
+
+
+def traverse(
+    run: Run | str | Path, *, latents: Sequence[int] | None = None, n: int = 9, width: float = 2.5
+) -> Tensor:
+    """What the model shows as each latent in turn moves by ±width deviations of its prior: latent × step × example.
+
+    >>> import unweave as uw
+    >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
+    >>> uw.traverse(run, latents=[0, 2], n=5).shape
+    torch.Size([2, 5, 1, 32, 32])
+    """
+    opened = run if isinstance(run, Run) else Run(run)
+    return opened.traverse(latents=None if latents is None else list(latents), n=n, width=width)
+
+
 @overload
 def diagnose(
     what: Run | str | Path,

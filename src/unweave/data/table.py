@@ -55,8 +55,6 @@ class Table(World):
     label_names: tuple[str, ...] = noted((), help="filled in by itself", hidden=True)
 
     def __post_init__(self) -> None:
-        if self.missing not in ("refuse", "mean", "drop"):
-            raise ValueError(f"missing must be refuse, mean or drop, not {self.missing!r}")
         if not len(self.names) == len(self.means) == len(self.deviations) or any(d <= 0 for d in self.deviations):
             raise ValueError("names, means and deviations are filled in by themselves, one of each a column")
 
@@ -226,11 +224,11 @@ class _Read:
         return tuple(self.labels)
 
     def scale(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and deviation of every column over its known cells; a column that never changes is left as wide."""
-        means = np.nanmean(self.values, axis=0)
-        deviations = np.nanstd(self.values, axis=0)
-        # rounding leaves a constant column a deviation of about 1e-16 of its mean
-        return means, np.where(deviations > 1e-12 * np.abs(means), deviations, 1.0)
+        """Mean and deviation of every column over its known cells; one that never changes has deviation 1."""
+        least, most = np.nanmin(self.values, axis=0), np.nanmax(self.values, axis=0)
+        # where all cells are equal, their mean may differ from them by rounding
+        means = np.where(least == most, least, np.nanmean(self.values, axis=0))
+        return means, np.where(least == most, 1.0, np.nanstd(self.values, axis=0))
 
     def arrays(self) -> dict[str, np.ndarray]:
         labels = {f"label_{place}": column for place, column in enumerate(self.labels.values())}
