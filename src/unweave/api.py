@@ -216,9 +216,7 @@ def report(run: Run | str | Path) -> Path:
     return (run if isinstance(run, Run) else Run(run)).report()
 
 
-def traverse(
-    run: Run | str | Path, *, latents: Sequence[int] | None = None, n: int = 9, width: float = 2.5
-) -> Tensor:
+def traverse(run: Run | str | Path, *, latents: Sequence[int] | None = None, n: int = 9, width: float = 2.5) -> Tensor:
     """What the model shows as each latent in turn moves by ±width deviations of its prior: latent × step × example.
 
     >>> import unweave as uw

@@ -124,7 +124,7 @@ def test_options_belong_to_what_is_given(here: Path) -> None:
     assert uw.world("photos", size=4).shape == (1, 4, 4)
     assert uw.world("images", path="photos", size=4).shape == (1, 4, 4)
     assert uw.world("rows.csv", columns="a,c").shape == (2,)
-    with pytest.raises(ValueError, match="unknown option of world 'siz'. Did you mean size"):
+    with pytest.raises(ValueError, match=r"unknown option of world 'siz'. Did you mean size"):
         uw.world("photos", siz=4)
     with pytest.raises(ValueError, match="set size where it is made"):
         uw.world(Micro(), size=4)

@@ -73,9 +73,9 @@ def test_columns_and_labels_are_chosen_by_name_and_pattern(tmp_path: Path) -> No
     chosen = table(path, columns=("z*", "a")).resolve()
     assert chosen.card().columns == ("z one", "a")
     assert table(path, columns=("*",), labels=("k*", "age")).resolve().card().columns == ("a", "b", "z one")
-    with pytest.raises(ValueError, match="columns: .* has no column 'y.'; it has a, b, z one, kind, age"):
+    with pytest.raises(ValueError, match=r"columns: .* has no column 'y.'; it has a, b, z one, kind, age"):
         table(path, columns=("y*",)).resolve()
-    with pytest.raises(ValueError, match="labels: .* has no column 'height'"):
+    with pytest.raises(ValueError, match=r"labels: .* has no column 'height'"):
         table(path, labels=("height",)).resolve()
     with pytest.raises(ValueError, match="no column to learn from"):
         table(path, labels=("*",)).resolve()
@@ -96,7 +96,7 @@ def test_words_are_refused_by_name_with_what_to_do(tmp_path: Path) -> None:
 def test_gaps_are_refused_by_place_unless_told(tmp_path: Path, gap: str) -> None:
     path = tmp_path / "gaps.csv"
     path.write_text(f"a,b,kind\n1,10,x\n2,{gap},y\n3,30,x\n{gap},50,y\n")
-    with pytest.raises(ValueError, match="row 2 of column 'b' is empty, and one more cell is: .*missing=drop .*mean"):
+    with pytest.raises(ValueError, match=r"row 2 of column 'b' is empty, and one more cell is: .*missing=drop .*mean"):
         table(path, labels=("kind",)).resolve()
     dropped = table(path, labels=("kind",), missing="drop").load()
     assert in_units(dropped).round(4).tolist() == [[1, 10], [3, 30]]
@@ -136,7 +136,7 @@ def test_other_faults_are_named(tmp_path: Path) -> None:
         (tmp_path / name).write_text("a")
     with pytest.raises(ValueError, match=r"none of a \.csv"):
         table(tmp_path / "a.txt").resolve()
-    with pytest.raises(FileNotFoundError, match="'gone.csv' is not there"):
+    with pytest.raises(FileNotFoundError, match=r"'gone.csv' is not there"):
         table(Path("gone.csv")).resolve()
     (tmp_path / "damaged.parquet").write_bytes(b"PAR1 and nothing else")
     with pytest.raises(ValueError, match="cannot be read as parquet"):
@@ -181,7 +181,7 @@ def test_a_table_that_grows_moves_or_goes(tmp_path: Path, monkeypatch: pytest.Mo
     world = Table("people.csv", labels=("kind",)).resolve()
     before = world.load()
     pl.concat([frame(), frame()]).write_csv(path)
-    with pytest.warns(UserWarning, match="people.csv has changed; going on with the 40 rows that were kept in"):
+    with pytest.warns(UserWarning, match=r"people.csv has changed; going on with the 40 rows that were kept in"):
         assert torch.equal(world.load().store, before.store)
     path.unlink()
     with pytest.warns(UserWarning, match="not there any more; going on with the 40 rows"):

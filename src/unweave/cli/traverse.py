@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from unweave.cli.console import print_json, say
@@ -123,5 +124,5 @@ def _column_figure(along: Strips, of_table: Columns) -> Any:
     """Lines of every column along every latent."""
     values = of_table.in_units(along.images).numpy()
     return columns.column_traversals(
-        values, of_table.names, along.types, along.values.numpy(), along.latents, of_table.deviations
+        values, of_table.names, along.types, along.values.numpy(), along.latents, np.array(of_table.deviations)
     )

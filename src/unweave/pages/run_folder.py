@@ -85,7 +85,9 @@ def _rows(run: Run) -> TableRows:
     assert columns is not None
     frames = run.traverse(*_middling(run), n=N_FRAMES, width=WIDTH)
     shown = [columns.in_units(values).numpy() for values in (frames, rows, run.reconstruct(rows, labels))]
-    return TableRows(columns.names, columns.deviations, shown[0], np.linspace(-WIDTH, WIDTH, N_FRAMES), *shown[1:])
+    return TableRows(
+        columns.names, np.array(columns.deviations), shown[0], np.linspace(-WIDTH, WIDTH, N_FRAMES), *shown[1:]
+    )
 
 
 def _middling(run: Run) -> tuple[Tensor, Tensor | None]:

@@ -133,7 +133,7 @@ class Run(training.Run):
         types, values = [found.types[latent] for latent in order], np.linspace(-width, width, n)
         if self.columns is not None:
             return column_traversals(
-                frames[order].numpy(), self.columns.names, types, values, order, self.columns.deviations
+                frames[order].numpy(), self.columns.names, types, values, order, np.array(self.columns.deviations)
             )
         return traversals(frames[order].numpy(), types, found.kl[order].numpy(), values, order)
 
