@@ -33,6 +33,10 @@ def worlds_and_runs() -> None:
     assert_type(uw.resume("runs/one"), Path)
     assert_type(run.experiment, uw.Experiment)
     assert_type(run.encode(run.images(8)), Code)
+    assert_type(uw.report(run), Path)
+    assert_type(uw.traverse("runs/one", latents=[0]), Tensor)
+    assert_type(uw.train("faces/", size=64, called="faces"), uw.Run)
+    assert_type(uw.world(np.zeros((3, 2)), labels=np.zeros(3)), Data)
     assert_type(uw.export(run, "model"), Path)
     assert_type(uw.from_pretrained("model"), Model)
     uw.train("micro", latentss=3)  # type: ignore[call-arg]

@@ -6,8 +6,10 @@ from unweave.api import dimension as dimension
 from unweave.api import intrinsic as intrinsic
 from unweave.api import load as load
 from unweave.api import perturb as perturb
+from unweave.api import report as report
 from unweave.api import resume as resume
 from unweave.api import train as train
+from unweave.api import traverse as traverse
 from unweave.api import world as world
 from unweave.api import worlds as worlds
 from unweave.evaluation.evaluation import evaluate as evaluate

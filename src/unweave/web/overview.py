@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from unweave.data.columns import Columns
 from unweave.data.world import called
 from unweave.models.method import NoDecoder
 from unweave.runs.folder import RunFolder
@@ -10,7 +11,7 @@ from unweave.runs.row import read_object
 from unweave.runs.state import State, failure_of, state_of
 from unweave.training.run import Run
 from unweave.trusted import Untrusted
-from unweave.web.schema import Factor, RunAnswer
+from unweave.web.schema import ColumnAnswer, Factor, RunAnswer
 
 
 def run_answer(path: Path, run_id: str) -> RunAnswer:
@@ -38,10 +39,18 @@ def run_answer(path: Path, run_id: str) -> RunAnswer:
         factors=[Factor(name=one.name, size=one.size, kind=one.kind) for one in card.space.factors]
         if card.space
         else [],
+        columns=_columns(experiment.world.known_columns()),
         config=run.files.read_json("config.json"),
         environment=_environment(run.files),
         files=_files(run.files),
     )
+
+
+def _columns(known: Columns | None) -> list[ColumnAnswer]:
+    if known is None:
+        return []
+    found = zip(known.names, known.means, known.deviations)
+    return [ColumnAnswer(name=name, mean=mean, deviation=deviation) for name, mean, deviation in found]
 
 
 def _without_code(files: RunFolder, run_id: str, sentence: str) -> RunAnswer:
