@@ -25,6 +25,7 @@ def run_answer(path: Path, run_id: str) -> RunAnswer:
     step = experiment.n_updates if state.word == "done" else state.step
     return RunAnswer(
         id=run_id,
+        path=as_typed(path),
         title=f"{experiment.objective.name} on {called(experiment.world)}, seed {experiment.seed}",
         state=state.column,
         message=_message(run.files, state, experiment.n_updates),
@@ -53,12 +54,18 @@ def _columns(known: Columns | None) -> list[ColumnAnswer]:
     return [ColumnAnswer(name=name, mean=mean, deviation=deviation) for name, mean, deviation in found]
 
 
+def as_typed(path: Path) -> str:
+    """A path as a command takes it: from the working folder where it lies below that."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
 def _without_code(files: RunFolder, run_id: str, sentence: str) -> RunAnswer:
     """A run that names code of somebody else's: all that its files say, and how to allow it."""
     config, state = files.read_json("config.json"), state_of(files)
     world, objective, steps = config.get("world"), config.get("objective"), _whole(config.get("steps"))
     return RunAnswer(
         id=run_id,
+        path=as_typed(files.path),
         title=f"{_named(objective)} on {_named(world)}, seed {_whole(config.get('seed'))}",
         state=state.column,
         message=f"{sentence[:1].upper()}{sentence[1:]}.",
@@ -100,7 +107,7 @@ def _message(files: RunFolder, state: State, steps: int) -> str | None:
     saved = f"step {state.step:,} of {steps:,} is saved" if state.step else "nothing is saved yet"
     if state.word == "training":
         return f"Still training: {saved}. This page follows it by itself."
-    return f"Interrupted: {saved}. Go on with: unweave resume {files.path.name}"
+    return f"Interrupted: {saved}. Go on with: unweave resume {as_typed(files.path)}"
 
 
 def _environment(files: RunFolder) -> dict[str, Any]:
