@@ -16,6 +16,7 @@ from unweave.evaluation.evaluation import evaluate as evaluate
 from unweave.evaluation.measure import Measurer as Measurer
 from unweave.evaluation.measure import Yardstick as Yardstick
 from unweave.evaluation.measure import measure as measure
+from unweave.evaluation.own_metric import own_metric as own_metric
 from unweave.evaluation.scorer import Scorer as Scorer
 from unweave.metrics.polarised.types import variable_types as variable_types
 from unweave.models.likelihoods import Bernoulli as Bernoulli

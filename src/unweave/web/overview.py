@@ -5,6 +5,7 @@ from typing import Any
 
 from unweave.data.columns import Columns
 from unweave.data.world import called
+from unweave.files import as_typed
 from unweave.models.method import NoDecoder
 from unweave.runs.folder import RunFolder
 from unweave.runs.row import read_object
@@ -52,11 +53,6 @@ def _columns(known: Columns | None) -> list[ColumnAnswer]:
         return []
     found = zip(known.names, known.means, known.deviations)
     return [ColumnAnswer(name=name, mean=mean, deviation=deviation) for name, mean, deviation in found]
-
-
-def as_typed(path: Path) -> str:
-    """A path as a command takes it: from the working folder where it lies below that."""
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _without_code(files: RunFolder, run_id: str, sentence: str) -> RunAnswer:
