@@ -100,8 +100,9 @@ def write_text(path: Path, text: str) -> None:
 
 
 def as_typed(path: Path | str) -> str:
-    """A path as it stands in a command that can be pasted."""
-    return shlex.quote(str(path))
+    """A path as it stands in a command that can be pasted: from the working folder where it lies below that."""
+    place = Path(path)
+    return shlex.quote(str(place.relative_to(Path.cwd()) if place.is_relative_to(Path.cwd()) else path))
 
 
 def parse_json(content: bytes | str, place: Path) -> Any:

@@ -69,21 +69,26 @@ def real(
 
 
 def add_fields(
-    parser: argparse.ArgumentParser, cls: type, argv: Sequence[str], tables: Tables, skip: Sequence[str] = ()
+    parser: argparse.ArgumentParser,
+    cls: type,
+    argv: Sequence[str],
+    tables: Tables,
+    skip: Sequence[str] = (),
+    usual: Mapping[str, Any] = types.MappingProxyType({}),
 ) -> None:
-    """Add an option for every field of a dataclass, components unfolded as chosen in ``argv``."""
+    """Add an option for every field of a dataclass, components unfolded as chosen in ``argv``, or as ``usual``."""
     basic = parser.add_argument_group("settings")
     for field in dataclasses.fields(cls):
         kind = hints(cls)[field.name]
         if field.name in skip:
             continue
         if kind in tables:
-            add_component(parser, field.name, kind, argv, tables, field)
+            add_component(parser, field.name, kind, argv, tables, field, usual=usual.get(field.name))
         elif dataclasses.is_dataclass(kind):
             group = parser.add_argument_group(f"{field.name}: {field.metadata.get('help', '')}")
             _add_plain(group, typing.cast(type, kind), f"{field.name}.")
         else:
-            _add(basic, field.name, kind, field)
+            _add(basic, field.name, kind, field, field.default)
 
 
 def add_component(
@@ -94,12 +99,15 @@ def add_component(
     tables: Tables,
     field: "dataclasses.Field[Any] | None" = None,
     chosen: str | None = None,
+    usual: Any = None,
 ) -> None:
-    """Add ``--place NAME`` and the options of the component that is chosen, or of the default one."""
+    """Add ``--place NAME`` and the options of the component that is chosen, or of the ``usual`` or default one."""
     table = tables[kind]
     text = field.metadata.get("help", "") if field is not None else ""
     group = parser.add_argument_group(f"{place}: {text}" if text else place)
-    default = "" if field is None or field.default is dataclasses.MISSING else typing.cast(Any, field.default).name
+    if usual is None and field is not None and field.default is not dataclasses.MISSING:
+        usual = field.default
+    default = "" if usual is None else usual.name
     name = chosen or scan(argv, place) or default
     if chosen is None:
         names = ", ".join(table)
@@ -111,7 +119,7 @@ def add_component(
         )
     if name:
         cls = find(place, typed(name), table)
-        _add_plain(group, cls, f"{place}.", tables)
+        _add_plain(group, cls, f"{place}.", tables, usual if type(usual) is cls else None)
         for inner in dataclasses.fields(cls):
             if (kind := _component_of(hints(cls)[inner.name], tables)) and (
                 below := scan(argv, f"{place}.{inner.name}")
@@ -275,13 +283,16 @@ def _in_range(kind: Any, text: str, allowed: Range) -> Any:
     return value
 
 
-def _add_plain(group: Any, cls: type, prefix: str, tables: Tables = types.MappingProxyType({})) -> None:
+def _add_plain(
+    group: Any, cls: type, prefix: str, tables: Tables = types.MappingProxyType({}), usual: Any = None
+) -> None:
     for field in dataclasses.fields(cls):
         kind = _component_of(hints(cls)[field.name], tables)
         if field.metadata.get("hidden"):
             continue
         if kind is None:
-            _add(group, prefix + field.name, hints(cls)[field.name], field)
+            default = field.default if usual is None else getattr(usual, field.name)
+            _add(group, prefix + field.name, hints(cls)[field.name], field, default)
         elif isinstance(field.default, kind) or field.default in (None, dataclasses.MISSING):
             default = f" (default {field.default.name})" if isinstance(field.default, kind) else ""
             text = f"{field.metadata.get('help', '')}: {', '.join(tables[kind])}, or module:Class{default}"
@@ -294,8 +305,8 @@ def _component_of(kind: Any, tables: Tables) -> Any:
     return next((option for option in options if option in tables), None)
 
 
-def _add(group: Any, place: str, kind: Any, field: "dataclasses.Field[Any]") -> None:
-    default = "" if field.default is dataclasses.MISSING else f"default {_shown(field.default)}"
+def _add(group: Any, place: str, kind: Any, field: "dataclasses.Field[Any]", value: Any) -> None:
+    default = "" if value is dataclasses.MISSING else f"default {_shown(value)}"
     allowed = str(field.metadata.get("range", ""))
     default = "; ".join(words for words in (allowed, default) if words)
     text = field.metadata.get("help", "")
@@ -313,7 +324,7 @@ def _metavar(kind: Any) -> str:
     if typing.get_origin(kind) is typing.Literal:
         return "|".join(map(str, typing.get_args(kind)))
     if typing.get_origin(kind) is tuple:
-        return "N,N,…"
+        return "NAME,NAME,…" if typing.get_args(kind)[0] is str else "N,N,…"
     options = [option for option in (typing.get_args(kind) or (kind,)) if option is not type(None)]
     return {int: "N", float: "X", bool: "true|false"}.get(options[0], "TEXT")
 

@@ -11,6 +11,7 @@ from typing import Any
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
 from unweave.cli.options import add_component, add_fields, collect, command, grid, numbers, parse, real
+from unweave.cli.own_data import usual_components, usual_settings, with_world
 from unweave.config import own_modules
 from unweave.data import Data, World
 from unweave.data.world import called
@@ -21,7 +22,6 @@ from unweave.training.experiment import TABLES, Experiment, experiment_from, exp
 from unweave.training.loop import train as train_experiment
 from unweave.training.memory import keep_freed_memory
 from unweave.training.progress import progress
-from unweave.training.results import require_own_folder
 from unweave.training.run import Run
 from unweave.training.running import RunOptions
 from unweave.trusted import trust_words
@@ -29,7 +29,8 @@ from unweave.trusted import trust_words
 EXAMPLES = """examples:
   unweave train micro --objective beta_vae --objective.beta 6 --latents 6 --steps 2000 --optimiser.learning-rate 2e-3
   unweave train dsprites --objective factor_vae --network conv_2x2 --seed 3
-  unweave train images --world.path photos/ --world.size 64 --steps 20000
+  unweave train photos/ --world.size 64 --steps 20000
+  unweave train people.csv --world.labels species,age --latents 4 --steps 20000
   unweave train micro --seeds 0:10 --objective.beta 1,2,4      thirty models, side by side or in one fleet
   unweave train --config runs/x/config.json --seed 1
 
@@ -44,10 +45,11 @@ TRACKING = {
 
 def run(argv: Sequence[str]) -> int:
     """Train, then say where the run is and what it uses; 1 where a model failed."""
+    argv = with_world(argv)
     world = argv[0].replace("-", "_") if argv and not argv[0].startswith("-") else None
     parser = _parser(argv, world)
     given = vars(parse(parser, argv[1:] if world else argv))
-    base = read_config(given["config"]) if given["config"] else {}
+    base = read_config(given["config"]) if given["config"] else usual_settings(world)
     if world is None and "world" not in base:
         raise ValueError("say what to learn from: unweave train WORLD; `unweave worlds` lists them")
     given |= {"world": world} if world else {}
@@ -111,7 +113,6 @@ def train_watched(experiment: Experiment, given: dict[str, Any]) -> Path:
     keep_freed_memory()
     resolved = experiment.resolve()
     folder = Path(given.get("folder") or Path("runs") / resolved.id)
-    require_own_folder(folder)
     data = None if RunFolder(folder).has("model.safetensors") else load_watched(resolved, given["quiet"])
     with running(f"{resolved.objective.name} on {called(resolved.world)}", given) as how:
         return train_experiment(resolved, folder, data=data, how=how)
@@ -179,5 +180,5 @@ def _parser(argv: Sequence[str], world: str | None) -> argparse.ArgumentParser:
     add_running_options(parser)
     if world is not None:
         add_component(parser, "world", World, argv, TABLES, chosen=world)
-    add_fields(parser, Experiment, argv, TABLES, skip=("world",))
+    add_fields(parser, Experiment, argv, TABLES, skip=("world",), usual=usual_components(world))
     return parser

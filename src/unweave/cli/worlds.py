@@ -106,6 +106,8 @@ def _factors(card: Card) -> str:
 
 
 def _shape(card: Card) -> str:
+    if card.columns:
+        return f"{len(card.columns)} columns"
     return "×".join(map(str, card.shape)) if all(card.shape) else "any"
 
 

@@ -80,7 +80,7 @@ def evaluate(
         raise ValueError(f"interventions must be world or table, not {interventions!r}")
     if unknown := set(representations) - {"mean", "sampled"}:
         raise ValueError(f"representations are mean and sampled, not {', '.join(sorted(unknown))}")
-    rows, run = find_rows(metrics), run if isinstance(run, Run) else Run(run)
+    rows, run = find_rows(metrics), (run if isinstance(run, Run) else Run(run)).bare
     sample = encode(run, run.rows(n_samples, seed), seed=seed, watch=_named(watch, "encoding the sample"))
     world = None
     if interventions == "world" and any("pairs" in row.needs.split() for row in rows) and _is_larger(run, sample):

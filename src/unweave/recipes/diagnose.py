@@ -101,6 +101,7 @@ def diagnose_run(
 
     ``accuracy`` also fits linear models to every combination of variable types, which takes the data's factors.
     """
+    run = run.bare
     images, labels = run.images(n, seed), run.labels(n, seed)
     code = run.encode(images, labels, seed=seed)
     found = diagnose_code(code, rule=rule, seed=seed)

@@ -25,8 +25,8 @@ from unweave.models import (
     Optimiser,
 )
 from unweave.models.initialise import Scheme
-from unweave.models.likelihoods import Bernoulli
-from unweave.models.networks import Conv
+from unweave.models.likelihoods import Bernoulli, Gaussian
+from unweave.models.networks import MLP, Conv
 from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Adam
 from unweave.runs.folder import RunFolder
@@ -39,6 +39,11 @@ TABLES: Tables = {
     Likelihood: LIKELIHOODS,
     Optimiser: OPTIMISERS,
 }
+
+FOR_PICTURES: dict[str, Any] = {"network": Conv(), "likelihood": Bernoulli()}
+"""What an experiment has where nothing is said, as the published study had it."""
+FOR_TABLES: dict[str, Any] = {"network": MLP((128, 128), (128, 128)), "likelihood": Gaussian(0.025)}
+"""The same where examples are rows of a table. Columns have variance 1: with β 4 a tenth of it is left as noise."""
 
 MOST_WEIGHTS = 2 * 10**9
 """Weights of one model."""
@@ -107,8 +112,10 @@ class Experiment:
 
     world: World = field(metadata={"help": "what to learn from; `unweave worlds` lists them"})
     objective: Method = field(default=BetaVAE(), metadata={"help": "what to minimise"})
-    network: Network = field(default=Conv(), metadata={"help": "encoder and decoder"})
-    likelihood: Likelihood = field(default=Bernoulli(), metadata={"help": "how reconstructions are scored"})
+    network: Network = field(default=FOR_PICTURES["network"], metadata={"help": "encoder and decoder"})
+    likelihood: Likelihood = field(
+        default=FOR_PICTURES["likelihood"], metadata={"help": "how reconstructions are scored"}
+    )
     optimiser: Optimiser = field(default=Adam(), metadata={"help": "how weights are updated"})
     latents: int = number(10, least=1, most=10_000, help="size of the code")
     steps: int = number(300_000, least=1, most=10**12, help="training steps")
@@ -125,6 +132,12 @@ class Experiment:
         (), least=0, most=10**12, entries=(0, 100_000), help="steps at which the weights are kept"
     )
     plan: Plan = field(default=Plan(), metadata={"help": "how the arithmetic is done"})
+
+    def __post_init__(self) -> None:
+        # the very object is what was left out: who says conv means conv, also for a table
+        for name, usual in FOR_PICTURES.items() if getattr(self.world, "tabular", False) else ():
+            if getattr(self, name) is usual:
+                object.__setattr__(self, name, FOR_TABLES[name])
 
     def resolve(self) -> "Experiment":
         """This experiment with every automatic choice made and every number checked."""

@@ -19,6 +19,9 @@ from unweave.training.history import Recording, write_history
 
 LAST_GOOD = "last_good.safetensors"
 
+OURS = ("config.json", "environment.json", "member.json", "checkpoints", "SHA256SUMS")
+"""What a kill may leave in a folder before anything in it counts."""
+
 AT_A_TIME = 16
 """Folders that are written side by side."""
 
@@ -35,10 +38,6 @@ def for_all(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Resul
         return list(pool.map(work, given))
 
 
-OURS = ("SHA256SUMS", "checkpoints", "cost.json", "environment.json", "failure.json", "member.json", "snapshots")
-"""What a run that was killed while it began may have left."""
-
-
 def claim(folder: RunFolder, experiment: Experiment) -> None:
     """Write what a folder is for, once; refuse one that is for something else."""
     plain = experiment_to(experiment)
@@ -49,20 +48,20 @@ def claim(folder: RunFolder, experiment: Experiment) -> None:
                 f"{folder.path} already holds another run: {_difference(known, plain)}. Choose another folder."
             )
         return
+    _refuse_others(folder)
     folder.write_json("config.json", plain)
     folder.write_json("environment.json", environment())
 
 
-def require_own_folder(path: Path) -> None:
-    """Refuse a folder of other things that someone has named for a run: it would be spilled among them."""
-    if not path.is_dir() or (path / "config.json").exists():
+def _refuse_others(folder: RunFolder) -> None:
+    """A run has a folder of its own: it is not spilled among pictures, tables or other runs."""
+    if folder.sums() or not folder.path.is_dir():
         return
-    names = sorted(one.name for one in path.iterdir() if one.name[0] != "." and one.suffix != ".part")
-    if others := [name for name in names if name not in OURS]:
-        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    found = sorted(path.name for path in folder.path.iterdir() if path.name not in OURS and path.name[0] != ".")
+    if found:
+        more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
         raise ValueError(
-            f"{path} holds other things ({others[0]}{more}), and a run wants a folder of its own: choose another, as in"
-            f" {path / 'run'}"
+            f"{folder.path} holds other things ({found[0]}{more}), and a run needs a folder of its own: choose another"
         )
 
 

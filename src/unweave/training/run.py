@@ -42,6 +42,11 @@ class Run:
         return self.files.path
 
     @property
+    def bare(self) -> "Run":
+        """This run in the units of its model, in which it is measured."""
+        return self
+
+    @property
     def state(self) -> str:
         """``done``, ``failed`` (see failure.json), ``running``, ``unfinished`` or ``damaged``."""
         return state_of(self.files).column

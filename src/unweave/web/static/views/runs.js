@@ -3,13 +3,14 @@
 import { get } from "../lib/api.js";
 import { recall, remember, toRun, visit } from "../lib/address.js";
 import { announce, h, poll, show } from "../lib/dom.js";
-import { ago, column, number } from "../lib/format.js";
+import { ago, column, number, path } from "../lib/format.js";
 import { runs } from "../lib/table.js";
 import { sparkline } from "../charts/lines.js";
 
 const ROW = 38;
 const FIRST = ["state", "world.name", "objective.name", "objective.beta", "latents", "latents.active", "latents.passive",
-  "seed", "scores.mean.mig", "scores.mean.dci", "scores.mean.dci.disentanglement", "scores.mean.factor_vae_score"];
+  "seed"];
+const SCORES = /^scores(@[^.]+)?\.mean\.(mig|dci(\.disentanglement)?|factor_vae_score)$/;
 const sparks = new Map();
 
 export async function open(place) {
@@ -47,9 +48,9 @@ class Table {
     this.chooser = h("details", { class: "chooser" }, h("summary", {}, "Columns"), h("div", { class: "choices" }));
     this.states = h("div", { class: "states" });
     this.head = h("div", { class: "row head", role: "row" });
-    this.body = h("div", { class: "body" });
+    this.body = h("div", { class: "body", role: "rowgroup" });
     this.scroll = h("div", { class: "runs-scroll", tabindex: "0", role: "grid", "aria-label": "Runs. Arrow keys move, Enter opens, Space selects." },
-      h("div", { class: "sheet" }, this.head, this.body));
+      h("div", { class: "sheet", role: "presentation" }, h("div", { class: "top", role: "rowgroup" }, this.head), this.body));
     this.scroll.addEventListener("scroll", () => this.draw(), { passive: true });
     this.scroll.addEventListener("keydown", (event) => this.#key(event));
     this.empty = h("div", { class: "empty" });
@@ -62,7 +63,7 @@ class Table {
   /** Filter, sort, and draw again. */
   update() {
     const names = runs.names();
-    if (!this.columns.length) this.shown = FIRST.filter((name) => names.includes(name));
+    if (!this.columns.length) this.shown = [...FIRST.filter((name) => names.includes(name)), ...names.filter((name) => SCORES.test(name)).slice(0, 4)];
     else this.shown = this.columns.filter((name) => names.includes(name));
     this.numbers = new Set([...this.shown, "id", "modified"].filter(isNumeric));
     const found = runs.filter(this.filter.value);
@@ -70,7 +71,7 @@ class Table {
     const all = Math.max(runs.found, runs.ids.length);
     const reading = runs.complete ? "" : `, reading ${number(all)} folders …`;
     this.count.textContent = `${number(found.length)} of ${number(runs.ids.length)} runs${reading}`;
-    this.scroll.setAttribute("aria-rowcount", found.length);
+    this.scroll.setAttribute("aria-rowcount", found.length + 1);
     this.body.style.height = `${this.rows.length * ROW}px`;
     this.drawn = { first: -1, last: -1 };
     this.#head();
@@ -93,37 +94,46 @@ class Table {
   #head() {
     const cell = (name) => {
       const sorted = this.sort === name;
-      return h("button", { type: "button", class: `cell ${this.numbers.has(name) && name !== "modified" ? "right" : ""}`, role: "columnheader", title: name,
-        "aria-sort": sorted ? (this.down ? "descending" : "ascending") : "none", onclick: () => this.#sort(name) },
-      column(name), sorted ? (this.down ? " ↓" : " ↑") : "");
+      return h("div", { class: `cell ${this.numbers.has(name) && name !== "modified" ? "right" : ""}`, role: "columnheader", "aria-sort": sorted ? (this.down ? "descending" : "ascending") : "none" },
+        h("button", { type: "button", title: name, tabindex: "-1", onclick: () => this.#sort(name) }, column(name), sorted ? (this.down ? " ↓" : " ↑") : ""));
     };
-    this.head.parentElement.style.setProperty("--columns", this.#grid());
-    show(this.head, h("span", { class: "cell" }), cell("id"), h("span", { class: "cell" }, "loss"), this.shown.map(cell), cell("modified"));
+    const plain = (words, shown) => h("div", { class: "cell", role: "columnheader" }, shown ? words : h("span", { class: "unseen" }, words));
+    this.body.parentElement.style.setProperty("--columns", this.#grid());
+    show(this.head, plain("selected", false), cell("id"), plain("loss", true), this.shown.map(cell), cell("modified"));
   }
 
+  /** Every column as wide as its longest word, within reason. */
   #grid() {
-    return `38px minmax(190px, 1fr) 104px ${this.shown.map((name) => (this.numbers.has(name) ? "74px" : "98px")).join(" ")} 118px`;
+    const longest = (name, shown) => this.rows.slice(0, 3000).reduce((most, place) => Math.max(most, shown(runs.value(name, place)).length), 0);
+    const pixels = (name) => Math.max(7.4 * column(name).length + 30, Math.min(260, 8 * longest(name, name === "state" ? (value) => `${value}${value === "running" ? " 100 %" : ""}----` : number) + 20));
+    const names = Math.min(innerWidth < 760 ? 210 : 420, Math.max(150, 7.8 * longest("id", String) + 20));
+    return `38px minmax(${names}px, 1fr) 104px ${this.shown.map((name) => `${pixels(name)}px`).join(" ")} 128px`;
   }
 
   #row(place, at) {
     const id = runs.ids[place];
     const box = h("input", { type: "checkbox", checked: this.chosen.has(id), "aria-label": `Select ${id}`, tabindex: "-1", onchange: () => this.#choose(id) });
-    const row = h("div", { class: `row ${at === this.active ? "here" : ""}`, role: "row", "aria-rowindex": at + 1, "data-run": id },
-      h("span", { class: "cell" }, box),
-      h("a", { class: "cell name", href: toRun(id), "data-link": true, tabindex: "-1" }, id),
-      h("span", { class: "cell", "data-spark": id }, sparks.has(key(id)) ? sparkline(sparks.get(key(id))) : null),
-      this.shown.map((name) => this.#cell(name, place)),
-      h("span", { class: "cell quiet" }, ago(runs.value("modified", place) ?? 0)));
+    const cell = (kind, ...inner) => h("div", { class: `cell ${kind}`, role: "gridcell" }, inner);
+    const spark = cell("");
+    spark.dataset.spark = id;
+    this.#spark(spark, sparks.get(key(id)));
+    const row = h("div", { class: `row ${at === this.active ? "here" : ""}`, role: "row", "aria-rowindex": at + 2, "data-run": id },
+      cell("", box), cell("name", h("a", { href: toRun(id), title: path(id), "data-link": true, tabindex: "-1" }, path(id))), spark,
+      this.shown.map((name) => this.#cell(name, place)), cell("quiet", ago(runs.value("modified", place) ?? 0)));
     row.style.top = `${at * ROW}px`;
     return row;
   }
 
+  #spark(cell, values) {
+    show(cell, values ? sparkline(values) : null, values?.length ? h("span", { class: "unseen" }, `ends at ${number(values.at(-1))}`) : null);
+  }
+
   #cell(name, place) {
     const value = runs.value(name, place);
-    if (name !== "state") return h("span", { class: `cell ${this.numbers.has(name) ? "right" : ""}` }, number(value));
+    if (name !== "state") return h("div", { class: `cell ${this.numbers.has(name) ? "right" : ""}`, role: "gridcell" }, number(value));
     const step = runs.value("step", place);
     const share = value === "running" && step ? ` ${Math.round((100 * step) / (runs.value("updates", place) || 1))} %` : "";
-    return h("span", { class: "cell" }, h("span", { class: `state ${value}` }, value + share));
+    return h("div", { class: "cell", role: "gridcell" }, h("span", { class: `state ${value}`, title: runs.value("failure", place) }, value + share));
   }
 
   async #sparks(ids) {
@@ -134,7 +144,7 @@ class Table {
     for (const [id, values] of Object.entries(losses)) {
       sparks.set(key(id), values);
       const cell = this.body.querySelector(`[data-spark="${CSS.escape(id)}"]`);
-      if (cell) show(cell, sparkline(values));
+      if (cell) this.#spark(cell, values);
     }
   }
 
