@@ -8,10 +8,13 @@ from unweave.cli.options import command, parse
 from unweave.pages.run_folder import write_run_page
 from unweave.training.run import Run
 
+EXAMPLES = """examples:
+  unweave report runs/demo      writes runs/demo/report.html and runs/demo/figures"""
+
 
 def run(argv: Sequence[str]) -> None:
     """Write report.html and figures/ into the run's folder."""
-    parser = command("unweave report", "Write a run's page and pictures into its folder.")
+    parser = command("unweave report", "Write a run's page and pictures into its folder.", examples=EXAMPLES)
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     given = parse(parser, argv)
     opened = Run(given.run)

@@ -14,10 +14,15 @@ from unweave.data.supervision import supervision_of
 from unweave.data.world import Card
 from unweave.training.experiment import TABLES
 
+EXAMPLES = """examples:
+  unweave worlds
+  unweave worlds micro cars3d      more about each
+  unweave worlds get mnist         fetch its files"""
+
 
 def run(argv: Sequence[str]) -> int:
     """List all worlds, describe one, or fetch one; 1 where something could not be fetched."""
-    parser = command("unweave worlds", "List the data sets, describe one, or fetch one.")
+    parser = command("unweave worlds", "List the data sets, describe one, or fetch one.", examples=EXAMPLES)
     parser.add_argument("name", nargs="*", metavar="NAME", help="describe this world; `get NAME` fetches its files")
     parser.add_argument(
         "--unchecked", action="store_true", help="fetch files of which no checksum is known, and keep what arrives"
