@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from unweave.cli.options import command, parse, parser_of
 from unweave.config import unknown
+from unweave.trusted import plug_in_names
 
 SHELLS = {
     "bash": "unweave completion bash >> ~/.bash_completion",
@@ -60,7 +61,8 @@ def all_words() -> dict[str, Words]:
     from unweave.data import WORLDS
     from unweave.recipes.reproductions import REPRODUCTIONS
 
-    worlds, firsts = tuple(WORLDS), {name: (word,) for name, word in FIRST.items()}
+    worlds = (*WORLDS, *plug_in_names("world"))
+    firsts: dict[str, tuple[str, ...]] = {name: (word,) for name, word in FIRST.items()}
     firsts |= dict.fromkeys(("train", "dimension", "perturb", "intrinsic"), worlds) | {"worlds": ("get", *worlds)}
     firsts |= {"study": tuple(ACTIONS), "reproduce": tuple(REPRODUCTIONS), "new": tuple(KINDS)}
     firsts |= {"completion": tuple(SHELLS)}
@@ -76,13 +78,14 @@ def _asked(name: str, worlds: Iterable[str]) -> Iterable[list[str]]:
     """Words that bring out every option: those of each world, method and network, and of each action of a study."""
     from unweave.cli.study import ACTIONS
     from unweave.config import hints
+    from unweave.data import WORLDS
     from unweave.training.experiment import TABLES, Experiment
 
     if name == "study":
         return [[action, "--quiet"] for action in ACTIONS]
     if name not in ("train", "dimension", "perturb", "intrinsic"):
         return [["train"] if name == "bench" else ["--quiet"]]
-    asked = [[world] for world in worlds]
+    asked = [[world] for world in worlds if world in WORLDS]
     if name == "intrinsic":
         return asked
     tables = {place: TABLES[kind] for place, kind in hints(Experiment).items() if kind in TABLES and place != "world"}
@@ -105,12 +108,12 @@ def _values(option: str, metavar: str) -> tuple[str, ...]:
     from unweave.studies.measures import MEASURES
     from unweave.studies.study import SIZES
 
-    names = {
+    names: dict[str, Iterable[str]] = {
         "--objective": OBJECTIVES, "--network": NETWORKS, "--likelihood": LIKELIHOODS, "--optimiser": OPTIMISERS,
         "--metrics": METRICS, "--measures": MEASURES, "--rule": RULES, "--size": SIZES,
     }  # fmt: skip
     if option in names:
-        return tuple(names[option])
+        return (*names[option], *plug_in_names(option.removeprefix("--").removesuffix("s")))
     if option in ("--foster", "--diminish", "--world.run"):
         return (RUNS,)
     return tuple(metavar.split("|")) if "|" in metavar and " " not in metavar else (FILES,)

@@ -17,6 +17,7 @@ from unweave.metrics.dimension.intrinsic import Intrinsic, intrinsic
 from unweave.metrics.dimension.mle import AVERAGING
 from unweave.training.experiment import TABLES, Experiment
 from unweave.training.run import Run
+from unweave.trusted import plug_in
 
 EXAMPLES = """examples:
   unweave intrinsic dsprites
@@ -79,7 +80,7 @@ def _world(target: str | None) -> str | None:
     name, path = target.replace("-", "_"), Path(target)
     if name in WORLDS:
         return name
-    if ":" in target and not path.exists():
+    if not path.exists() and (":" in target or plug_in("world", name)):
         return typed(target)
     if not path.exists():
         raise unknown("world or file", target, WORLDS)

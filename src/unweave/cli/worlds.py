@@ -13,6 +13,7 @@ from unweave.data.files import fetch, place_of
 from unweave.data.supervision import supervision_of
 from unweave.data.world import Card
 from unweave.training.experiment import TABLES
+from unweave.trusted import plug_in_names
 
 EXAMPLES = """examples:
   unweave worlds
@@ -56,6 +57,8 @@ def _list(cards: dict[str, Card]) -> None:
     for kinds in dict.fromkeys(_gives(card) for card in cards.values()):
         names = ", ".join(name for name, card in cards.items() if _gives(card) == kinds)
         say(textwrap.fill(f"{kinds:>23}: {names}", 80, subsequent_indent=" " * 25, break_on_hyphens=False))
+    if plugged := plug_in_names("world"):
+        say(f"of installed packages: {', '.join(plugged)}")
     say("to get: unweave worlds get dsprites fetches it     More about one: unweave worlds micro")
 
 
