@@ -96,7 +96,7 @@ RUN = {
     "train": f"{TINY} --quiet",
     "traverse": "--steps 3",
 }
-"""Commands whose first example runs in no time with these words. Those of TABLES run below, others in their own tests."""
+"""Commands whose first example runs in no time with these words; those of TABLES run below."""
 
 
 @pytest.mark.parametrize("name", RUN)
@@ -152,7 +152,10 @@ TABLES = [
 ]
 
 
-def test_tables_fit_eighty_columns_and_break_no_word(work: Path, shown: Shown, capsys: Capture) -> None:
+def test_tables_fit_eighty_columns_and_break_no_word(
+    work: Path, shown: Shown, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unweave.cli.compare.write_comparison", lambda found, folder: folder / "comparison.html")
     assert main("study run my/study.py --store store --executor here --quiet".split()) == 1  # one of two fails
     for words in TABLES:
         shown.cells.clear()
@@ -297,12 +300,13 @@ def test_bash_completes(work: Path) -> None:
 def trained(folder: Path, name: str, **settings: object) -> uw.Run:
     from unweave.data.synthetic import SynthLin
 
-    given = {"seed": 0, "steps": 400, "objective": uw.BetaVAE(1.0)} | settings
+    given = {"seed": 0, "steps": 250, "objective": uw.BetaVAE(1.0)} | settings
     linear = {"network": uw.Linear(), "likelihood": uw.Gaussian(0.02), "optimiser": uw.Adam(1e-2), "latents": 3}
     return uw.train(SynthLin(n_points=2000), folder / name, **linear, **given, quiet=True)  # type: ignore[arg-type]
 
 
-def test_compare_answers_first(fresh: Path, capsys: Capture) -> None:
+def test_compare_answers_first(fresh: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unweave.cli.compare.write_comparison", lambda found, folder: folder / "comparison.html")
     for name, settings in {"a": {}, "b": {"seed": 1}, "none": {"objective": uw.BetaVAE(1000.0)}}.items():
         trained(fresh, name, **settings)
     trained(fresh, "short", steps=1)
