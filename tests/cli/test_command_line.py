@@ -1,5 +1,6 @@
 """What every command has in common: help with examples that work, tables that fit, suggestions that can be pasted."""
 
+import contextlib
 import importlib
 import io
 import re
@@ -191,6 +192,7 @@ def suggestions(text: str) -> list[str]:
 
 
 def test_what_is_suggested_can_be_pasted(work: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unweave.cli.report.write_run_page", lambda run: run.path / "report.html")
     printed, collected = f"train micro {TINY} --quiet".split(), []
     assert main([*printed, "--folder", "runs/one of mine"]) == 0
     collected += suggestions(capsys.readouterr().out)
@@ -200,11 +202,10 @@ def test_what_is_suggested_can_be_pasted(work: Path, capsys: Capture, monkeypatc
     )
     assert main([*printed, "--objective", "own:Own", "--folder", "runs/own"]) == 0
     collected += suggestions(capsys.readouterr().out)
-    monkeypatch.setattr("unweave.cli.train.stopping", lambda: __import__("contextlib").nullcontext(lambda: True))
-    assert main([*printed, "--objective", "own:Own", "--folder", "runs/cut off"]) == 130
+    with monkeypatch.context() as stopped:
+        stopped.setattr("unweave.cli.train.stopping", lambda: contextlib.nullcontext(lambda: True))
+        assert main([*printed, "--objective", "own:Own", "--folder", "runs/cut off"]) == 130
     collected += suggestions(capsys.readouterr().err)
-    monkeypatch.undo()
-    monkeypatch.chdir(work)
     assert main(["show", "runs/cut off", "--trust", "own"]) == 0
     collected += suggestions(capsys.readouterr().out)
     assert main(["compare", "runs/a", "runs/cut off", "--trust", "own"]) == 2
