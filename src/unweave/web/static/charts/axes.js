@@ -26,8 +26,12 @@ export function ticks(place, n = 5) {
 
 /** The same range, widened so that a tick stands at both ends. */
 export function rounded([low, high], { n = 5, log = false } = {}) {
-  const step = evenStep(low, high, n);
-  if (!log) return [round(Math.floor(low / step + 1e-9) * step), round(Math.ceil(high / step - 1e-9) * step)];
+  if (!log) {
+    const step = evenStep(low, high, n);
+    const wider = [round(Math.floor(low / step + 1e-9) * step), round(Math.ceil(high / step - 1e-9) * step)];
+    // a wider range may ask for a wider step
+    return evenStep(...wider, n) > step * 1.001 ? rounded(wider, { n }) : wider;
+  }
   const around = logTicks(low / 10, high * 10, Infinity);
   return [around.findLast((value) => value <= low * 1.001), around.find((value) => value >= high * 0.999)];
 }

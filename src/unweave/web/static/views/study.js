@@ -4,7 +4,7 @@ import { get } from "../lib/api.js";
 import { recall, remember, toRun, visit } from "../lib/address.js";
 import { cells, h, poll, sheet, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
-import { column, number, path, tick } from "../lib/format.js";
+import { column, columns, number, path, tick } from "../lib/format.js";
 import { explained, known, quantile, spearman } from "../lib/statistics.js";
 import { runs } from "../lib/table.js";
 import { heat, heatTable } from "../charts/heat.js";
@@ -46,6 +46,7 @@ class Study {
       show(this.parts, h("p", { class: "notice" }, "A study needs two runs or more of one world with numbers that differ. Measure some with: unweave evaluate runs/RUN"));
       return;
     }
+    this.names = columns(this.numeric);
     const measured = this.numeric.filter(isMeasured);
     const first = firstView(this.places, this.numeric);
     const pick = (given, fallback) => (this.numeric.includes(recall(given)) ? recall(given) : fallback);
@@ -73,7 +74,7 @@ class Study {
 
   #choice(key, words) {
     const select = h("select", { id: `choose-${key}`, onchange: () => { remember({ [key.slice(0, 1)]: select.value }); this.update(); } },
-      this.numeric.map((name) => h("option", { value: name, selected: name === this[key.slice(0, 1)] }, column(name))));
+      this.numeric.map((name) => h("option", { value: name, selected: name === this[key.slice(0, 1)] }, this.names.get(name))));
     return h("label", {}, `${words} `, select);
   }
 
@@ -82,9 +83,10 @@ class Study {
     const points = this.places.map((place) => ({ id: runs.ids[place], x: runs.value(this.x, place), y: runs.value(this.y, place), group: runs.value("objective.name", place) ?? "–", words: path(runs.ids[place]) }))
       .filter((one) => known(one.x) && known(one.y));
     const both = this.mixed ? null : spearman(points.map((one) => one.x), points.map((one) => one.y));
-    const legend = names.length > 1 ? h("p", { class: "legend" }, names.map((name, at) => h("span", {}, dot(COLOURS[at % COLOURS.length]), ` ${name} `))) : null;
+    const seen = new Set(points.map((one) => one.group));
+    const legend = seen.size > 1 ? h("p", { class: "legend" }, names.map((name, at) => (seen.has(name) ? h("span", {}, dot(COLOURS[at % COLOURS.length]), ` ${name} `) : null))) : null;
     const marks = ["x", "y"].flatMap((axis) => this.#marked(this[axis]).map((one) => ({ axis, ...one })));
-    const [x, y] = [column(this.x), column(this.y)];
+    const [x, y] = [this.x, this.y].map((name) => this.names.get(name));
     const list = () => sheet(`${y} against ${x}`, ["run", x, y], points.slice(0, MOST_LISTED).map((one) => cells(h("a", { href: toRun(one.id), "data-link": true }, path(one.id)), number(one.x), number(one.y))));
     return h("section", { id: "scatter" }, h("h2", {}, "One against the other"), h("div", { class: "tools" }, this.#choice("x", "across"), this.#choice("y", "up")), legend,
       points.length ? figure(scatter({ points, groups: names, xName: x, yName: y, marks, onpick: (id) => visit(toRun(id)), label: `${y} against ${x}` }),
@@ -96,7 +98,7 @@ class Study {
     const marks = this.#marked(this.y);
     const shown = this.groups.map((group) => ({ ...group, values: group.places.map((place) => runs.value(this.y, place)), ids: group.places.map((place) => runs.ids[place]) }))
       .map((group) => ({ ...group, ids: group.ids.filter((_, at) => known(group.values[at])), values: group.values.filter(known) })).filter((group) => group.values.length).slice(0, MOST_GROUPS);
-    const name = column(this.y);
+    const name = this.names.get(this.y);
     const list = () => sheet(`${name} by setting`, ["setting", "runs", "least", "median", "largest"], shown.map((group) => {
       const sorted = [...group.values].sort((a, b) => a - b);
       return cells(group.name.replaceAll("\n", ", "), number(sorted.length), number(sorted[0]), number(quantile(sorted, 0.5)), number(sorted.at(-1)));
@@ -112,10 +114,10 @@ class Study {
     const chosen = names.slice(0, MOST_METRICS);
     const columns = chosen.map((name) => this.places.map((place) => runs.value(name, place)));
     const values = columns.map((x) => columns.map((y) => spearman(x, y)));
-    const shown = chosen.map(column);
+    const shown = chosen.map((name) => this.names.get(name));
     const drawn = { values, rows: shown, columns: shown, diverging: true, limits: [-1, 1], label: "Rank correlations", onpick: (i, j) => { remember({ x: chosen[j], y: chosen[i] }); this.update(); this.parts.querySelector("#scatter").scrollIntoView({ behavior: "smooth" }); } };
     return h("section", { id: "correlations" }, title, h("p", {}, `Spearman's rank correlation over the ${number(this.places.length)} runs of ${this.nameOf(this.places[0])}. A click on a cell shows the two above.`),
-      figure(heat(drawn), { name: `${this.study.name}-rank-correlations`, table: () => heatTable(drawn), caption: names.length > MOST_METRICS ? `The first ${MOST_METRICS} of ${names.length} numbers.` : "" }));
+      figure(heat(drawn), { name: `${this.study.name}-rank-correlations`, wide: true, table: () => heatTable(drawn), caption: names.length > MOST_METRICS ? `The first ${MOST_METRICS} of ${names.length} numbers.` : "" }));
   }
 
   /** Published values of one column: those that name it, nothing that merely mentions it. */
