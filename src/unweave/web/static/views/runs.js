@@ -110,7 +110,11 @@ class Table {
     const pixels = (name) => Math.ceil(Math.max(1.1 * room(`${column(name)}${this.sort === name ? " ↓" : ""}`, 12.3) + 20, name === "state" ? 1.1 * room(longest(name, (value) => (value === "running" ? "running 100 %" : String(value))), 13) + 42 : Math.min(260, room(longest(name, number), 13.5) + 20)));
     const most = innerWidth < 760 ? 24 : 52;
     const names = Math.ceil(Math.max(130, room(longest("id", (id) => shortened(path(id), most)), 15) + 20));
-    return `38px minmax(${names}px, 1fr) 104px ${this.shown.map((name) => `${pixels(name)}px`).join(" ")} 118px`;
+    const last = Math.ceil(room("59 minutes ago", 13.5) + 20);
+    const total = () => 38 + names + 104 + last + this.shown.reduce((sum, name) => sum + pixels(name), 0);
+    // scores that nobody asked for are shown where there is room
+    while (!this.columns.length && SCORES.test(this.shown.at(-1)) && total() > this.scroll.clientWidth) this.shown.pop();
+    return `38px minmax(${names}px, 1fr) 104px ${this.shown.map((name) => `${pixels(name)}px`).join(" ")} ${last}px`;
   }
 
   #row(place, at) {

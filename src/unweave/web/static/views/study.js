@@ -48,11 +48,12 @@ class Study {
     }
     this.names = columns(this.numeric);
     const measured = this.numeric.filter(isMeasured);
-    const first = firstView(this.places, this.numeric);
+    const setting = settingOf(this.places, this.numeric);
+    this.groups = groupsOf(this.places, setting, this.mixed ? this.nameOf : null);
+    const first = firstView(this.places, this.numeric, setting, this.groups);
     const pick = (given, fallback) => (this.numeric.includes(recall(given)) ? recall(given) : fallback);
     this.x = pick("x", first.x);
     this.y = pick("y", first.y);
-    this.groups = groupsOf(this.places, first.setting, this.mixed ? this.nameOf : null);
     const none = measured.length ? null : h("p", { class: "notice" }, "Nothing is measured yet, so only settings can be drawn. Measure with: unweave evaluate runs/RUN");
     show(this.parts, none, this.#violins(), this.#scatter(), this.#correlations(measured.length > 1 ? measured : this.numeric), this.#marks());
   }
@@ -158,17 +159,24 @@ function worldsOf(places) {
   return { names: [...new Set(places.map(of))].sort(), of };
 }
 
-/** What a study opens on: the score that follows the setting that varies most closely. */
-function firstView(places, numeric) {
-  const values = (name) => places.map((place) => runs.value(name, place));
-  const settings = numeric.filter(isSetting).sort((a, b) => b.startsWith("objective.") - a.startsWith("objective.") || new Set(values(b)).size - new Set(values(a)).size);
+/** The number that was varied on purpose: one of the objective's before any other, one of many values before one of few. */
+function settingOf(places, numeric) {
+  const values = (name) => new Set(places.map((place) => runs.value(name, place)).filter((value) => value !== null));
+  return numeric.filter(isSetting).sort((a, b) => b.startsWith("objective.") - a.startsWith("objective.") || values(b).size - values(a).size)[0] ?? null;
+}
+
+/** What a study opens on: the score that follows most closely what was varied. */
+function firstView(places, numeric, setting, groups) {
+  const of = new Map(groups.flatMap((group) => group.places.map((place) => [place, group.name])));
+  const share = (name) => explained(places.map((place) => runs.value(name, place)), places.map((place) => of.get(place)));
   const measured = numeric.filter(isMeasured);
   const scores = [/^scores(@[^.]+)?\.mean\./, /^scores[.@]/, /./].map((family) => measured.filter((name) => family.test(name))).find((list) => list.length) ?? [];
-  const setting = settings[0] ?? null;
-  const share = new Map(scores.map((name) => [name, setting ? explained(values(name), values(setting)) : 0]));
-  const ranked = [...scores].sort((a, b) => share.get(b) - share.get(a) || (b === "scores.mean.mig") - (a === "scores.mean.mig"));
+  const shares = new Map(scores.map((name) => [name, share(name)]));
+  const ranked = [...scores].sort((a, b) => shares.get(b) - shares.get(a) || b.endsWith(".mig") - a.endsWith(".mig"));
   const y = ranked[0] ?? measured[0] ?? numeric.at(-1);
-  return { setting, x: setting ?? measured.find((name) => name !== y) ?? numeric[0], y };
+  // a strength that only some objectives have says little: then one score against another
+  const common = setting && places.filter((place) => runs.value(setting, place) !== null).length > 0.6 * places.length;
+  return { x: (common ? setting : null) ?? ranked[1] ?? setting ?? numeric.find((name) => name !== y) ?? numeric[0], y };
 }
 
 /** The number of an objective that differs among its runs; where none does, the first it has. */
@@ -185,7 +193,7 @@ function groupsOf(places, setting, world) {
   const strengths = new Map(objectives.map((objective) => [objective, strengthOf(places.filter((place) => runs.value("objective.name", place) === objective), names)]));
   for (const place of places) {
     const objective = runs.value("objective.name", place);
-    const varied = [strengths.get(objective), setting].filter((name, at, all) => name && all.indexOf(name) === at && runs.value(name, place) !== null);
+    const varied = [strengths.get(objective), setting?.startsWith("objective.") ? null : setting].filter((name) => name && runs.value(name, place) !== null);
     const values = varied.map((name) => runs.value(name, place));
     const words = varied.map((name, at) => `${column(name)} ${tick(values[at])}`).join(", ");
     const key = [objective, words, world?.(place)].filter(Boolean).join("\n");
