@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from unweave.config import Tables, from_plain, shown, to_plain
+from unweave.data.columns import Columns
 from unweave.data.world import called
 from unweave.files import parse_json
 from unweave.models import (
@@ -26,7 +27,7 @@ from unweave.models.optimisers import Tensors
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import read_plain
 from unweave.training.checkpoint import model_with, read_tensors, to_bytes
-from unweave.training.experiment import experiment_to
+from unweave.training.experiment import experiment_from, experiment_to
 from unweave.training.run import Run
 from unweave.trusted import Untrusted
 
@@ -45,6 +46,7 @@ def export(run: Run, target: Path | str) -> Path:
     folder = RunFolder(target)
     if folder.path.exists() and any(folder.path.iterdir()) and not folder.has("config.json"):
         raise ValueError(f"{folder.path} is not empty and was not written by an export; choose another folder")
+    _refuse_another(folder, run)
     if not run.encodes:
         return _export_manipulation(run, folder)
     config = {
@@ -59,6 +61,20 @@ def export(run: Run, target: Path | str) -> Path:
     folder.write("model.safetensors", to_bytes(run.model.state_dict(), {"format": "pt"}))
     folder.write("README.md", card(run))
     return folder.path
+
+
+def _refuse_another(folder: RunFolder, run: Run) -> None:
+    """An export is written again where it is of the same experiment, and never over that of another."""
+    if not folder.has("config.json"):
+        return
+    known = folder.read_json("config.json")
+    plain = known.get("experiment", known)
+    try:
+        same = experiment_from(plain).id == run.experiment.id
+    except ValueError:
+        same = False
+    if not same:
+        raise ValueError(f"{folder.path} holds another model: choose another folder for {run.path}, or delete it first")
 
 
 def _export_manipulation(run: Run, folder: RunFolder) -> Path:
@@ -127,7 +143,12 @@ def card(run: Run) -> str:
     ending = f"{words} of the last recorded batch: {float(last.column(term)[-1]):.2f}"
     decoding = "pictures = model.decode(code.mean)" if run.decodes else "# an encoder alone: nothing can be decoded"
     kind = "variational autoencoder" if _is_usual(experiment.objective) else f"{experiment.objective.name} model"
-    given = "images, labels" if run.reads_labels else "images"
+    columns = experiment.world.known_columns()
+    rows_or_images = "images" if columns is None else "(rows - mean) / deviation"
+    given = f"{rows_or_images}, labels" if run.reads_labels else rows_or_images
+    scale = "" if columns is None else _scale(columns)
+    if columns is not None and run.decodes:
+        decoding = "rows = mean + deviation * model.decode(code.mean)"
     return f"""---
 library_name: unweave
 tags: [variational-autoencoder, representation-learning, disentanglement]
@@ -141,7 +162,7 @@ A {kind} with {experiment.latents} latents, trained for {experiment.steps:,} ste
 import unweave as uw
 
 model = uw.from_pretrained("this-folder")
-code = model.encode({given})        # code.mean, code.variance, code.kl
+{scale}code = model.encode({given})        # code.mean, code.variance, code.kl
 {decoding}
 ```
 
@@ -151,6 +172,15 @@ code = model.encode({given})        # code.mean, code.variance, code.kl
 
 One seed of one setting: results of such models vary between seeds, so compare several before you draw conclusions.
 """
+
+
+def _scale(columns: Columns) -> str:
+    """The lines of code that bring rows to the scale that the model knows; numbers stand in config.json too."""
+    parts = {"mean": columns.means, "deviation": columns.deviations}
+    lines = [
+        f"{name} = torch.tensor([{', '.join(f'{one:.9g}' for one in values)}])\n" for name, values in parts.items()
+    ]
+    return f"import torch\n\n# columns: {', '.join(columns.names)}\n" + "".join(lines)
 
 
 def _manipulation_card(run: Run) -> str:

@@ -3,14 +3,16 @@
 from pathlib import Path
 from typing import Any
 
+from unweave.data.columns import Columns
 from unweave.data.world import called
+from unweave.files import as_typed
 from unweave.models.method import NoDecoder
 from unweave.runs.folder import RunFolder
 from unweave.runs.row import read_object
 from unweave.runs.state import State, failure_of, state_of
 from unweave.training.run import Run
 from unweave.trusted import Untrusted
-from unweave.web.schema import Factor, RunAnswer
+from unweave.web.schema import ColumnAnswer, Factor, RunAnswer
 
 
 def run_answer(path: Path, run_id: str) -> RunAnswer:
@@ -39,15 +41,18 @@ def run_answer(path: Path, run_id: str) -> RunAnswer:
         factors=[Factor(name=one.name, size=one.size, kind=one.kind) for one in card.space.factors]
         if card.space
         else [],
+        columns=_columns(experiment.world.known_columns()),
         config=run.files.read_json("config.json"),
         environment=_environment(run.files),
         files=_files(run.files),
     )
 
 
-def as_typed(path: Path) -> str:
-    """A path as a command takes it: from the working folder where it lies below that."""
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+def _columns(known: Columns | None) -> list[ColumnAnswer]:
+    if known is None:
+        return []
+    found = zip(known.names, known.means, known.deviations)
+    return [ColumnAnswer(name=name, mean=mean, deviation=deviation) for name, mean, deviation in found]
 
 
 def _without_code(files: RunFolder, run_id: str, sentence: str) -> RunAnswer:

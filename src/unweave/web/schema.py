@@ -73,6 +73,14 @@ class Factor(Answer):
     kind: str
 
 
+class ColumnAnswer(Answer):
+    """A column of a table, and how its values are spread."""
+
+    name: str
+    mean: float
+    deviation: float
+
+
 class RunAnswer(Answer):
     """A run: what it was meant to be and how far it came. ``message`` says why there is no model to look at."""
 
@@ -92,6 +100,8 @@ class RunAnswer(Answer):
     no_decoder: str | None = None
     """Why nothing can be decoded, where the method trains an encoder alone."""
     factors: list[Factor]
+    columns: list[ColumnAnswer] = []
+    """Of a run on a table."""
     config: dict[str, Any]
     environment: dict[str, Any]
     files: list[str]
@@ -212,6 +222,12 @@ class CodesToDecode(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     codes: list[list[FiniteFloat]] = Field(min_length=1, max_length=400, examples=[[[0.0, 1.5, -0.5]]])
+
+
+class RowsAnswer(Answer):
+    """Rows of a table, in the units of its columns."""
+
+    rows: list[list[float]]
 
 
 class EncodedAnswer(Answer):

@@ -5,6 +5,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from unweave.files import as_typed
 from unweave.runs.folder import DamagedFile
 from unweave.studies.record import DamagedRecord, open_record, protocol_words
 from unweave.web.numbers import number
@@ -41,7 +42,8 @@ def study_answer(store: ReadOnlyStore, name: str) -> StudyAnswer:
     try:
         marks = [_mark(one) for one in _claims(home, plain, plan)]
     except DamagedFile as error:
-        marks, note = [], f"{error}. Write the report again with: unweave study report {plain} --store {home.root}"
+        again = f"unweave study report {as_typed(plain)} --store {as_typed(home.root)}"
+        marks, note = [], f"{error}. Write the report again with: {again}"
     return StudyAnswer(
         name=name,
         title=plan.get("title") or plain,
