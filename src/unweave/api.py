@@ -50,6 +50,7 @@ from unweave.training.experiment import FOR_PICTURES, Plan, experiment_from, exp
 from unweave.training.progress import progress
 from unweave.training.run import Run as BareRun
 from unweave.training.running import RunOptions
+from unweave.trusted import plug_in_names
 
 
 def world(what: Any, **options: Any) -> Data:
@@ -79,7 +80,7 @@ def worlds() -> list[str]:
     >>> "dsprites" in uw.worlds()
     True
     """
-    return list(WORLDS)
+    return [*WORLDS, *plug_in_names("world")]
 
 
 class OwnData(TypedDict, total=False):

@@ -54,6 +54,19 @@ STATUS = {"Interrupted": 130, "NotFinite": 1, "DamagedFile": 1, "ModelMissing": 
 """What a command ends with when its work stopped, failed or met a damaged file; 2 says that it could not begin."""
 
 
+EXTRAS = {
+    "duckdb": "sql",
+    "fastapi": "web",
+    "huggingface_hub": "hub",
+    "mlflow": "mlflow",
+    "ray": "ray",
+    "submitit": "slurm",
+    "tensorboard": "trackers",
+    "uvicorn": "web",
+    "wandb": "wandb",
+}
+"""What is not installed unless someone asks for it, and the extra that brings it."""
+
 REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk is full: the quota is used up",
@@ -145,6 +158,9 @@ def _line(name: str, text: str, width: int) -> str:
 def _sentence(error: Exception) -> str:
     from unweave.files import in_words
 
+    missing = error.name.partition(".")[0] if isinstance(error, ModuleNotFoundError) and error.name else ""
+    if missing in EXTRAS:
+        return f"{missing} is not installed; run: pip install 'unweave[{EXTRAS[missing]}]'"
     if isinstance(error, OSError) and error.errno in REASONS:
         return f"{REASONS[error.errno]} ({error.filename or 'while writing'}). What was saved before is intact."
     if isinstance(error, MemoryError):

@@ -68,6 +68,8 @@ def _refuse_another(folder: RunFolder, run: Run) -> None:
     """An export is written again where it is of the same experiment, and never over that of another."""
     if not folder.has("config.json"):
         return
+    if folder.has("environment.json"):
+        raise ValueError(f"{folder.path} is the folder of a run; choose another folder for the export")
     known = folder.read_json("config.json")
     plain = known.get("experiment", known)
     try:
