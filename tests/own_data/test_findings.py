@@ -6,7 +6,6 @@ Numbers are those of the list of findings on own data, own code and notebooks.
 import inspect
 import shutil
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -64,9 +63,9 @@ def _there(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[uw.Run]:
-    yield uw.train("micro", tmp_path_factory.mktemp("tiny") / "run", network=uw.MLP((4,), (4,)), latents=2, steps=3,
-                   quiet=True)  # fmt: skip
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> uw.Run:
+    folder = tmp_path_factory.mktemp("tiny") / "run"
+    return uw.train("micro", folder, network=uw.MLP((4,), (4,)), latents=2, steps=3, quiet=True)
 
 
 def test_1_the_shape_of_own_images_is_known_without_a_size(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
