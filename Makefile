@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow check fuzz mutants bench docs clean
+.PHONY: help demo test test-slow check fuzz mutants bench docs site clean
 
 help:
 	@echo "make demo       install, train a small model, write runs/demo/report.html (about three minutes)"
@@ -12,6 +12,7 @@ help:
 	@echo "make mutants    change one expression at a time in a copy, and see whether a test minds; it goes on too"
 	@echo "make bench      speed beside what you would otherwise run"
 	@echo "make docs       the pages of docs/ that are made from the code"
+	@echo "make site       the documentation as a site, notebooks run, in site/ (a few minutes)"
 
 demo: $(VENV)/installed
 	$(BIN)/unweave demo
@@ -44,6 +45,9 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python docs/make_reproductions.py
 	$(BIN)/python docs/make_results.py
 
+site: $(VENV)/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -55,5 +59,9 @@ $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/pip install -q -c constraints.txt -e ".[dev]"
 	touch $@ $(VENV)/installed
 
+$(VENV)/installed-docs: $(VENV)/installed-dev
+	$(BIN)/pip install -q -c constraints.txt -e ".[docs]"
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -76,7 +76,18 @@ def studies() -> None:
 OBJECTIVES: list[type[Objective]] = [
     uw.AE, uw.VAE, uw.AnnealedVAE, uw.BetaTCVAE, uw.BetaVAE, uw.BetaVAEFull, uw.DIPVAEI, uw.DIPVAEII, uw.FactorVAE,
 ]  # fmt: skip
-METHODS: list[type[Method]] = [uw.IVAE, uw.SemiVAE, uw.PCL, uw.QLAE, uw.WSGAN]
+METHODS: list[type[Method]] = [
+    uw.AdaGVAE,
+    uw.AdaMLVAE,
+    uw.GVAE,
+    uw.MLVAE,
+    uw.SlowVAE,
+    uw.IVAE,
+    uw.SemiVAE,
+    uw.PCL,
+    uw.QLAE,
+    uw.WSGAN,
+]
 NETWORKS: list[type[Network]] = [uw.Conv, uw.ConvStudy, uw.Linear, uw.MLP, uw.Maxout]
 LIKELIHOODS: list[type[Likelihood]] = [uw.Bernoulli, uw.Gaussian, uw.LearnedGaussian, uw.SquaredError]
 OPTIMISERS: list[type[Optimiser]] = [uw.AdaGrad, uw.Adam, uw.AdamW, uw.SGD]

@@ -2,10 +2,12 @@
 
 python tests/mutants.py --changes 200 --seed 0         goes on where it was stopped; --again begins anew
 python tests/mutants.py --only 17                      one change, with what its tests said
+python tests/mutants.py --survivors                    what survived, against the tests of today
 
 Comparisons, operators, numbers, negations and slices are changed, as many in each part as it has lines. The tests that
-should mind are those of the mirrored folder that import the module, directly or through others, nearest first; the
-first failure ends a trial. What survives is read: it gets a test, or is shown to change nothing.
+should mind are those that run the line (covering.py records them once), the nearest and the quickest first, and then
+those of the files that import the module, nearest first. The first failure ends a trial, and so does the time that a
+change may take. What survives is read: it gets a test, or is shown to change nothing.
 """
 
 import argparse
@@ -29,8 +31,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import covering
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("models", "metrics", "training", "studies", "data", "evaluation")
@@ -38,8 +43,9 @@ SLOW = r"fuzz|kills|browser|test_ray|slurm|gpu|faults|end_to_end|recipes/|pages/
 """Test files that take long, and look at whole commands rather than at one expression."""
 EVERYWHERE = ("tests/contracts/test_defaults.py", "tests/contracts/test_same_numbers.py")
 """Contracts over all modules, which they do not import by name."""
-LIMIT, PATIENCE, NEAREST, MOST_FILES = 60, 400.0, 3, 7
-"""Seconds of the processor; seconds on a busy machine; test files that are asked first, and in all."""
+ENOUGH, HUNG, PATIENCE, MOST_FILES = 75, 240, 900.0, 7
+"""Seconds of the processor after which no further test is begun, after which one hangs; seconds on a busy machine;
+test files that are asked besides those that run the line."""
 LIBRARIES = (
     "torch",
     "numpy",
@@ -59,7 +65,7 @@ LIBRARIES += (
 )
 LIBRARIES += ("beartype.door", "jaxtyping", "pytest_timeout", "scipy.optimize", "scipy.spatial", "sklearn.metrics")
 QUICK = ["-q", "-x", "-m", "not slow", "--assert=plain", "-p", "pytest_timeout", "-p", "no:cacheprovider"]
-QUICK += ["-p", "no:unraisableexception", "-p", "no:threadexception", "--timeout=100"]
+QUICK += ["-p", "no:unraisableexception", "-p", "no:threadexception", "--timeout=300"]
 """Nothing but the tests: plug-ins that they do not need take longer to load than most of them to run."""
 
 COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -174,8 +180,45 @@ def drawn(seed: int, n: int) -> list[Change]:
     return random.Random(seed).sample(known, min(n, len(known)))
 
 
-def tests_for(file: str) -> list[str]:
-    """Test files that should mind a change of a module, the nearest first."""
+def tests_for(change: Change) -> list[str]:
+    """Tests and test files that should mind a change, the first first."""
+    near = tests_near(change.file)
+    exact, making = covering.tests_of(change.file, _statement(change))
+    return [*_quick_first(exact, near), *making, *(test for test in near if test not in making)]
+
+
+def _statement(change: Change) -> range:
+    """The lines of the statement that is changed, without those of its body."""
+    tree, found = ast.parse((ROOT / change.file).read_text()), range(change.line, change.line + 1)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt | ast.excepthandler) and node.lineno <= change.line <= (node.end_lineno or 0):
+            body = getattr(node, "body", None)
+            end = body[0].lineno if body else (node.end_lineno or 0) + 1
+            found = range(node.lineno, max(end, node.lineno + 1)) if change.line < max(end, node.lineno + 1) else found
+    return found
+
+
+def _quick_first(tests: list[str], near: list[str]) -> list[str]:
+    """Near tests and a few of every file before further ones of the same, as many as there is time for, by file."""
+    ranked, seen = [], dict.fromkeys(near, 0)
+    for test in sorted(tests, key=covering.seconds):
+        file = test.partition("::")[0]
+        seen[file] = seen.get(file, -1) + 1
+        ranked.append((seen[file] // 8 + (covering.seconds(test) > 2.0) + 2 * (covering.seconds(test) > 10.0), test))
+    chosen, spent = [], 0.0
+    for rank, test in sorted(ranked, key=lambda pair: (pair[0], covering.seconds(pair[1]))):
+        spent += covering.seconds(test)
+        if spent > 2 * ENOUGH:
+            break
+        chosen.append((rank > 1, test.partition("::")[0], test))
+    first = {}
+    for late, file, test in chosen:
+        first.setdefault((late, file), (near.index(file) if file in near else len(near), covering.seconds(test)))
+    return [test for late, file, test in sorted(chosen, key=lambda one: (one[0], first[one[:2]], one[1]))]
+
+
+def tests_near(file: str) -> list[str]:
+    """Test files that import a module, the nearest first."""
     module = file.removeprefix("src/").removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     stem = module.rpartition(".")[2]
     near = {
@@ -189,9 +232,8 @@ def tests_for(file: str) -> list[str]:
         shared = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(module.split(".")[1:], Path(test).parts[1:]))
         return not named, -len(list(shared)), near[test], len(test)
 
-    known = [test for test in sorted(near, key=rank) if not re.search(SLOW, test)]
-    known = [test for test in known if test not in EVERYWHERE]
-    first, others = known[:NEAREST], sorted(known[NEAREST:], key=lambda test: (near[test], len(test)))
+    known = [test for test in sorted(near, key=rank) if not re.search(SLOW, test) and test not in EVERYWHERE]
+    first, others = known[:3], sorted(known[3:], key=lambda test: (near[test], len(test)))
     return [*first, *EVERYWHERE, *others[: MOST_FILES - len(first)]]
 
 
@@ -239,15 +281,12 @@ def _imported(path: Path, known: frozenset[str]) -> frozenset[str]:
 
 
 def tried(change: Change, place: Path) -> tuple[str, str]:
-    """``noticed``, ``survived`` or ``untested``, and what pytest said last. The copy is as before afterwards."""
-    tests, target = tests_for(change.file), place / change.file
-    if not tests:
-        return "untested", ""
+    """``noticed``, ``hung``, ``survived`` or ``broken``, and what pytest said last; the copy is as before then."""
+    target = place / change.file
     kept = target.read_text()
     target.write_text(changed_text(target, change.place))
     try:
-        outcome, said = _run(tests[:NEAREST], place)
-        return _run(tests[NEAREST:], place) if outcome == "survived" and tests[NEAREST:] else (outcome, said)
+        return _run(tests_for(change), place)
     finally:
         target.write_text(kept)
 
@@ -264,11 +303,38 @@ def _run(tests: list[str], place: Path) -> tuple[str, str]:
     if ended == (0, 0):
         ended = os.waitpid(pid, 0)
     if os.WIFSIGNALED(ended[1]) and os.WTERMSIG(ended[1]) in (signal.SIGKILL, signal.SIGXCPU):
-        return ("noticed" if re.search(r"^[.sx]*[FE]", words, re.MULTILINE) else "no time"), words[-1500:]
+        return ("noticed" if re.search(r"^[.sx]*[FE]", words, re.MULTILINE) else "hung"), words[-1500:]
     outcomes = {0: "survived", 1: "noticed", 2: "noticed"}  # 2: a test file cannot even be imported
     return outcomes.get(
         os.waitstatus_to_exitcode(ended[1]), "noticed" if os.WIFSIGNALED(ended[1]) else "broken"
     ), words[-1500:]
+
+
+class _Chosen:
+    """Only the tests that are asked for, in their order, until enough time has gone."""
+
+    def __init__(self, tests: list[str]) -> None:
+        self.order = {test: number for number, test in reversed(list(enumerate(tests)))}
+        self.until = sum(os.times()[:2]) + ENOUGH
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        places = {item: self._place(item.nodeid) for item in items}
+        items[:] = sorted((item for item in items if places[item] is not None), key=lambda item: places[item] or 0)
+
+    def _place(self, test: str) -> int | None:
+        return self.order.get(test, self.order.get(test.partition("::")[0]))
+
+    def pytest_runtest_logfinish(self) -> None:
+        if sum(os.times()[:2]) > self.until and self.session.testsfailed == 0:
+            self.session.shouldstop = "enough"
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self.session = session
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if session.shouldstop == "enough":
+            os._exit(0)
 
 
 def _forked(tests: list[str], place: Path) -> int:
@@ -278,15 +344,15 @@ def _forked(tests: list[str], place: Path) -> int:
     os.setsid()
     os.chdir(place)
     spent = int(sum(os.times()[:2]))
-    resource.setrlimit(resource.RLIMIT_CPU, (spent + LIMIT, spent + LIMIT))
+    resource.setrlimit(resource.RLIMIT_CPU, (spent + HUNG, spent + HUNG))
     said = os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
     for stream in (1, 2):
         os.dup2(said, stream)
     sys.path.insert(0, str(place / "src"))
     os.environ |= {"PYTHONPATH": str(place / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    status = 70
+    status, files = 70, dict.fromkeys(test.partition("::")[0] for test in tests)
     try:
-        status = int(pytest.main([*QUICK, *tests]))
+        status = int(pytest.main([*QUICK, *files], [_Chosen(tests)]))
     except BaseException:
         traceback.print_exc()
     finally:
@@ -308,14 +374,11 @@ def copied(place: Path) -> Path:
     return place
 
 
-def report(told: list[dict[str, object]]) -> str:
+def report(told: list[dict[str, Any]]) -> str:
     """The share that was noticed, and every survivor to read."""
-    counts = {
-        word: sum(one["outcome"] == word for one in told)
-        for word in ("noticed", "survived", "untested", "no time", "broken")
-    }
-    share = counts["noticed"] / max(1, len(told) - counts["no time"])
-    lines = [f"{len(told)} changes: {counts}; noticed {share:.0%} of those that had time"]
+    counts = {word: sum(one["outcome"] == word for one in told) for word in ("noticed", "hung", "survived", "broken")}
+    share = (counts["noticed"] + counts["hung"]) / max(1, len(told))
+    lines = [f"{len(told)} changes: {counts}; noticed, or hung, {share:.1%}"]
     lines += [
         f"{one['outcome']:9} {one['number']:>4}  {one['file']}:{one['line']}  {one['before']}  →  {one['after']}"
         for one in told
@@ -333,20 +396,23 @@ def main() -> int:
     parser.add_argument("--only", type=int, metavar="K", help="one change, and what its tests said")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many, to go on later")
     parser.add_argument("--state", type=Path, default=ROOT / "build" / "mutants.jsonl", help="what was tried")
+    parser.add_argument("--part", default="1/1", metavar="I/N", help="every Nth change, for N of these side by side")
+    parser.add_argument("--survivors", action="store_true", help="try again what survived")
     parser.add_argument("--again", action="store_true", help="forget what was tried")
     parser.add_argument("--list", action="store_true", help="only say what would be changed, and what would mind")
     given = parser.parse_args()
     chosen = drawn(given.seed, given.changes)
     if given.list:
         for number, change in enumerate(chosen):
-            print(number, f"{change.file}:{change.line}", change.before, "→", change.after, *tests_for(change.file)[:3])
+            print(number, f"{change.file}:{change.line}", change.before, "→", change.after, *tests_for(change)[:3])
         return 0
+    covering.recorded()
     for name in LIBRARIES:
         importlib.import_module(name)
     with tempfile.TemporaryDirectory() as made:
         place = copied(Path(made) / "copy")
         if given.only is not None:
-            print(chosen[given.only], tests_for(chosen[given.only].file), *tried(chosen[given.only], place), sep="\n")
+            print(chosen[given.only], tests_for(chosen[given.only])[:20], *tried(chosen[given.only], place), sep="\n")
             return 0
         told = _told(given, chosen, lambda change: tried(change, place))
     print(report(told))
@@ -355,21 +421,44 @@ def main() -> int:
 
 def _told(
     given: argparse.Namespace, chosen: list[Change], trial: Callable[[Change], tuple[str, str]]
-) -> list[dict[str, object]]:
+) -> list[dict[str, Any]]:
     if given.again:
         given.state.unlink(missing_ok=True)
     given.state.parent.mkdir(parents=True, exist_ok=True)
-    lines = given.state.read_text().splitlines() if given.state.exists() else []
-    told = [one for one in map(json.loads, lines) if one["seed"] == given.seed]
     until = time.monotonic() + given.minutes * 60
-    for number, change in enumerate(chosen):
-        if any(one["number"] == number for one in told) or time.monotonic() > until:
-            continue
-        outcome, _ = trial(change)
-        told.append({"seed": given.seed, "number": number, "outcome": outcome} | vars(change))
+    for number, change in _to_try(given, chosen):
+        if time.monotonic() > until:
+            break
+        began = time.monotonic()
+        outcome, said = trial(change)
+        one = {"seed": given.seed, "number": number, "outcome": outcome} | vars(change)
+        one |= {"seconds": round(time.monotonic() - began), "said": said.strip().splitlines()[-1:]}
         with given.state.open("a") as file:
-            file.write(json.dumps(told[-1]) + "\n")
-    return told
+            file.write(json.dumps(one) + "\n")
+    return list(_state(given).values())
+
+
+def _state(given: argparse.Namespace) -> dict[int, dict[str, Any]]:
+    """What was tried last, by its number."""
+    lines = given.state.read_text().splitlines() if given.state.exists() else []
+    return {one["number"]: one for one in map(json.loads, lines) if one["seed"] == given.seed}
+
+
+def _to_try(given: argparse.Namespace, chosen: list[Change]) -> list[tuple[int, Change]]:
+    part, parts = map(int, given.part.split("/"))
+    known = _state(given)
+    if not given.survivors:
+        todo = [(number, change) for number, change in enumerate(chosen) if number not in known]
+        return [(number, change) for number, change in todo if number % parts == part % parts]
+    survived = [one for one in known.values() if one["outcome"] == "survived"]
+    found = [(one["number"], _where_now(one)) for one in survived[part - 1 :: parts]]
+    return [(number, change) for number, change in found if change is not None]
+
+
+def _where_now(one: dict[str, Any]) -> Change | None:
+    """The same change, where it stands in the file of today."""
+    same = [c for c in changes_of(ROOT / one["file"]) if (c.before, c.after) == (one["before"], one["after"])]
+    return min(same, key=lambda change: abs(change.line - one["line"]), default=None)
 
 
 if __name__ == "__main__":

@@ -202,6 +202,15 @@ def fingerprint(config: Any, length: int = 12) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:length]
 
 
+def own_modules(config: Any) -> set[str]:
+    """The modules outside this package whose classes a config is made of."""
+    if not dataclasses.is_dataclass(config) or isinstance(config, type):
+        return set()
+    inside = [own_modules(getattr(config, field.name)) for field in dataclasses.fields(config)]
+    module = type(config).__module__
+    return set().union(*inside) | (set() if module.split(".")[0] == "unweave" else {module})
+
+
 def hints(cls: type) -> dict[str, Any]:
     """The resolved types of a dataclass's fields."""
     resolved = typing.get_type_hints(cls)

@@ -40,6 +40,8 @@ def many(n: int) -> list:
 
 
 def test_pairs_are_objects_in_two_frames_of_one_window() -> None:
+    smallest = [[1, 1, [(0.0, 0.0, 0.5)], [(0.0, 1.0, 1)]]]
+    assert read_transitions(published(smallest)).tolist() == [[[0.0, 0.0, 0.5], [0.0, 1.0, 1.0]]]
     found = read_transitions(published(ROWS))
     assert found.tolist() == [
         [[30.5, 20.25, 400], [31.5, 21.25, 410]],

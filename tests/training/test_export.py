@@ -1,5 +1,6 @@
 """Export: the hub's layout, and a model that comes back the same."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ import unweave as uw
 from unweave.data.micro import Micro
 from unweave.models.likelihoods import LearnedGaussian
 from unweave.models.networks.conv import Conv
+from unweave.models.objectives.qlae import QLAE
 from unweave.training.experiment import Experiment, Plan
 from unweave.training.loop import train
 from unweave.training.run import Run
@@ -24,12 +26,16 @@ TINY = Experiment(
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"objective": uw.BetaVAEFull(2.0)}, {"likelihood": LearnedGaussian("sigmoid")}]
+    "changes",
+    [{}, {"objective": uw.BetaVAEFull(2.0)}, {"likelihood": LearnedGaussian("sigmoid")}, {"objective": QLAE()}],
 )
 def test_a_model_comes_back_the_same(changes, tmp_path):
     run = Run(train(replace(TINY, **changes), tmp_path / "run"))
     target = uw.export(run, tmp_path / "out")
     assert {path.name for path in target.iterdir()} == {"config.json", "model.safetensors", "README.md", "SHA256SUMS"}
+    unusual = changes.get("objective") == QLAE()
+    assert ("method" in json.loads((target / "config.json").read_text())) == unusual
+    assert ("A qlae model with" if unusual else "A variational autoencoder with") in (target / "README.md").read_text()
     model = uw.from_pretrained(target)
     images = run.images(4)
     assert torch.equal(model.encode(images).mean, run.encode(images).mean)

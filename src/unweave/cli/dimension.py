@@ -16,6 +16,7 @@ from unweave.cli.train import read_config, stopping
 from unweave.config import from_plain
 from unweave.data import World
 from unweave.data.world import called
+from unweave.files import as_typed
 from unweave.recipes import dimension_micro
 from unweave.recipes.dimension import Dimension, bars, dimension, write_dimension
 from unweave.recipes.dimension_search import DimensionSearch
@@ -93,7 +94,8 @@ def _remind(store: Path, experiment: Experiment, search: DimensionSearch) -> Non
     """Models that version 0.1.0 has trained for this search are not seen where it has put them."""
     old = store / search_name(experiment.resolve(), search).rpartition("-")[0]
     if any(old.glob("*-steps-*/config.json")):
-        words = f"{old} has models of version 0.1.0; to use them: unweave dimension --convert {old} --folder {store}"
+        convert = f"unweave dimension --convert {as_typed(old)} --folder {as_typed(store)}"
+        words = f"{old} has models of version 0.1.0; to use them: {convert}"
         print(words, file=sys.stderr, flush=True)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from unweave.cli.console import say
 from unweave.cli.options import command, parse
+from unweave.files import as_typed
 from unweave.training.export import export
 from unweave.training.run import Run
 
@@ -16,7 +17,5 @@ def run(argv: Sequence[str]) -> None:
     given = parse(parser, argv)
     opened = Run(given.run)
     path = export(opened, given.target)
-    use = f"load it with: uw.from_pretrained({str(path)!r})"
-    say(
-        f"written: {path}\n{use if opened.encodes else f'train on it with: unweave train perturbed --world.run {path}'}"
-    )
+    use = f"train on it with: unweave train perturbed --world.run {as_typed(path)}"
+    say(f"written: {path}\n{f'load it with: uw.from_pretrained({str(path)!r})' if opened.encodes else use}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import add_component, collect, command, parse, read, real, whole
+from unweave.cli.options import add_component, collect, command, parse, read, real, typed, whole
 from unweave.config import from_plain, unknown
 from unweave.data import WORLDS, World
 from unweave.data.own import named_world
@@ -78,6 +78,8 @@ def _world(target: str | None) -> str | None:
     name, path = target.replace("-", "_"), Path(target)
     if name in WORLDS:
         return name
+    if ":" in target and not path.exists():
+        return typed(target)
     if not path.exists():
         raise unknown("world or file", target, WORLDS)
     is_run = (path / "config.json").exists()

@@ -12,13 +12,20 @@ import textwrap
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NoReturn
 
-from unweave.config import WORDS, Bound, Range, Tables, check, find, hints, to_plain, unknown
+from unweave.config import WORDS, Bound, Range, Tables, check, find, hints, shown, to_plain, unknown
 from unweave.trusted import trust
 
 MOST_MODELS = 100_000
 """Models that one command may ask for."""
+
+ALIASES = {"optimiser.learning_rate": ("lr", "learning-rate"), "objective.beta": ("beta",), "batch_size": ("batch",)}
+"""What people call an option besides its own name."""
+
+WHOLE = re.compile(r"([+-]?\d{1,4000}(?:\.\d{1,100})?(?:[eE]\+?\d{1,3})?)([kKmM]?)")
+THOUSANDS = {"": 1, "k": 1000, "m": 1_000_000}
 
 
 class Parser(argparse.ArgumentParser):
@@ -171,13 +178,13 @@ def _set(plain: dict[str, Any], cls: type, tail: str, text: str, place: str, tab
 
 
 def grid(values: Mapping[str, Any], cls: type, tables: Tables, base: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every combination of options that are given as lists, ``1,2,4``, where their field takes one number."""
-    single = {place: text for place, text in values.items() if not (isinstance(text, str) and "," in text)}
-    plain = collect(single, cls, tables, base)
+    """Every combination of options given as lists, ``1,2,4`` or ``0:10``, where their field takes one number."""
+    several = {place for place, text in values.items() if isinstance(text, str) and ("," in text or _is_several(text))}
+    plain = collect({place: text for place, text in values.items() if place not in several}, cls, tables, base)
     lists = {
-        place: text.split(",")
+        place: numbers(text).split(",")
         for place, text in values.items()
-        if place not in single and place.split(".")[0] in hints(cls) and _takes_one(place, cls, tables, plain)
+        if place in several and place.split(".")[0] in hints(cls) and _takes_one(place, cls, tables, plain)
     }
     if (n := math.prod(map(len, lists.values()))) > MOST_MODELS:
         raise ValueError(f"these lists ask for {n:,} models; one command takes at most {MOST_MODELS:,}")
@@ -189,14 +196,15 @@ def numbers(text: str) -> str:
     first, colon, last = text.partition(":")
     if not colon:
         return text
-    plain = all(end.isascii() and end.isdecimal() and len(end) <= 40 for end in (first, last))
-    if not (plain and int(first) < int(last)):
+    try:
+        begin, end = whole_number(first), whole_number(last)
+    except ValueError:
+        begin = end = 0
+    if not 0 <= begin < end:
         raise ValueError(f"a range is FIRST:END with FIRST below END, as in 0:50, not {text[:80]!r}")
-    if int(last) - int(first) > MOST_MODELS:
-        raise ValueError(
-            f"the range {text} holds {int(last) - int(first):,} numbers, at most {MOST_MODELS:,} are taken"
-        )
-    return ",".join(map(str, range(int(first), int(last))))
+    if end - begin > MOST_MODELS:
+        raise ValueError(f"the range {text[:80]} holds {shown(end - begin)} numbers, at most {MOST_MODELS:,} are taken")
+    return ",".join(map(str, range(begin, end)))
 
 
 def read(kind: Any, text: str, place: str) -> Any:
@@ -214,10 +222,21 @@ def read(kind: Any, text: str, place: str) -> Any:
         if text.lower() not in ("true", "false", "yes", "no", "1", "0"):
             raise ValueError(f"--{place} must be true or false, not {text!r}")
         return text.lower() in ("true", "yes", "1")
+    if kind is int and _is_several(text):
+        raise ValueError(f"--{place} takes one number here, not {text!r}: {SEVERAL}")
     try:
-        return kind(text.replace("_", "")) if kind is int else kind(text)
+        return whole_number(text) if kind is int else kind(text)
     except (TypeError, ValueError) as error:
         raise ValueError(f"--{place} must be {WORDS.get(kind, kind)}, not {text!r}") from error
+
+
+def whole_number(text: str) -> int:
+    """A whole number as people write it: 10000, 10_000, 1e4, 10k or 1.5M."""
+    found = WHOLE.fullmatch(text.strip().replace("_", ""))
+    value = None if found is None else Decimal(found[1]) * THOUSANDS[found[2].lower()]
+    if value is None or value != value.to_integral_value():
+        raise ValueError(f"{text[:80]!r} is no whole number")
+    return int(value)
 
 
 def with_dashes(argv: Sequence[str]) -> list[str]:
@@ -240,9 +259,19 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Name
     return given
 
 
+SEVERAL = "`unweave train` takes ranges and lists, and trains a model for each"
+
+
+def _is_several(text: str) -> bool:
+    """Whether someone typed a range or a list of numbers, 0:10 or 0,3,7."""
+    return re.fullmatch(r"\d[\w.]*(:\d[\w.]*|(,\d[\w.]*)+)", text) is not None
+
+
 def _in_range(kind: Any, text: str, allowed: Range) -> Any:
+    if kind is int and _is_several(text):
+        raise argparse.ArgumentTypeError(f"must be one number, not {text[:80]!r}: {SEVERAL}")
     try:
-        value = kind(text.replace("_", "")) if len(text) <= 4000 else None
+        value = None if len(text) > 4000 else whole_number(text) if kind is int else kind(text.replace("_", ""))
         if value is None:
             raise ValueError
     except ValueError as error:
@@ -283,6 +312,7 @@ def _add(group: Any, place: str, kind: Any, field: "dataclasses.Field[Any]", val
     text = field.metadata.get("help", "")
     group.add_argument(
         f"--{place.replace('_', '-')}",
+        *(f"--{alias}" for alias in ALIASES.get(place, ())),
         dest=place,
         metavar=_metavar(kind),
         default=argparse.SUPPRESS,

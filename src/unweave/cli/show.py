@@ -12,7 +12,7 @@ from unweave.evaluation.scores import plain
 from unweave.metrics.polarised.types import RULES
 from unweave.runs.folder import DamagedFile
 from unweave.runs.state import failure_of, saved_step, state_of
-from unweave.training.experiment import experiment_to
+from unweave.training.experiment import experiment_to, resume_words
 from unweave.training.history import History
 from unweave.training.results import kept_words
 from unweave.training.run import Run
@@ -92,7 +92,7 @@ def _unfinished(run: Run, as_json: bool) -> None:
         say(f"it failed: {state.reason}")
         _failed(run, failure or {}, history)
     elif state.word == "interrupted":
-        say(f"go on with: unweave resume {run.path}")
+        say(f"go on with: {resume_words(run.path, run.experiment)}")
 
 
 def _failed(run: Run, failure: Mapping[str, Any], history: History | None) -> None:
@@ -103,7 +103,7 @@ def _failed(run: Run, failure: Mapping[str, Any], history: History | None) -> No
         losses = _losses(history)
         span = f"step {history.steps[0]} to {history.steps[-1]}"
         say(f"its history has {len(losses)} rows, {span}: loss {losses[0]:.4g} to {losses[-1]:.4g}")
-    say(f"try again with: unweave resume {run.path}")
+    say(f"try again with: {resume_words(run.path, run.experiment)}")
 
 
 def _losses(history: History) -> list[float]:

@@ -12,9 +12,10 @@ from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
 from unweave.cli.options import add_component, add_fields, collect, command, grid, numbers, parse, real
 from unweave.cli.own_data import usual_components, usual_settings, with_world
+from unweave.config import own_modules
 from unweave.data import Data, World
 from unweave.data.world import called
-from unweave.files import read_json
+from unweave.files import as_typed, read_json
 from unweave.runs.folder import RunFolder
 from unweave.runs.state import state_of
 from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
@@ -23,6 +24,7 @@ from unweave.training.memory import keep_freed_memory
 from unweave.training.progress import progress
 from unweave.training.run import Run
 from unweave.training.running import RunOptions
+from unweave.trusted import trust_words
 
 EXAMPLES = """examples:
   unweave train micro --objective beta_vae --objective.beta 6 --latents 6 --steps 2000 --optimiser.learning-rate 2e-3
@@ -77,7 +79,8 @@ def _tell(experiment: Experiment, path: Path, given: dict[str, Any]) -> None:
             {"folder": str(path), "id": experiment.resolve().id, "loss": finished.history.column("loss")[-1].item()}
         )
     else:
-        say(f"done: {path}\nsee it with: unweave show {path}    or: unweave report {path}")
+        place = f"{as_typed(path)}{trust_words(own_modules(experiment))}"
+        say(f"done: {path}\nsee it with: unweave show {place}    or: unweave report {place}")
 
 
 def _tell_all(paths: list[Path], as_json: bool) -> int:

@@ -1,11 +1,12 @@
 """unweave worlds: the data sets, what is on this machine, and how to get the rest."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
-from unweave.cli.options import command, parse
+from unweave.cli.options import command, parse, typed
 from unweave.config import from_plain, to_plain
 from unweave.data import WORLDS, World
 from unweave.data.files import fetch, place_of
@@ -27,7 +28,7 @@ def run(argv: Sequence[str]) -> int:
         if not given.name[1:]:
             raise ValueError("say which: unweave worlds get NAME; `unweave worlds` lists them")
         return _get_all(given.name[1:], given.unchecked)
-    cards = {name: world_named(name).card() for name in given.name or WORLDS}
+    cards = {name: world_named(typed(name)).card() for name in given.name or WORLDS}
     if given.json:
         print_json({name: _plain(card) for name, card in cards.items()})
     elif given.name:
@@ -45,14 +46,12 @@ def world_named(name: str) -> World:
 
 
 def _list(cards: dict[str, Card]) -> None:
-    rows = [
-        (name, _factors(card), _size(card), _shape(card), "yes" if card.on_disk else "no", _way(name))
-        for name, card in cards.items()
-    ]
-    print_table("worlds", ("name", "factors", "examples", "shape", "on disk", "source"), rows)
+    rows = [(name, _factors(card), _size(card), _shape(card), _place(name, card)) for name, card in cards.items()]
+    print_table("worlds", ("name", "factors", "examples", "shape", "where"), rows)
     for kinds in dict.fromkeys(_gives(card) for card in cards.values()):
-        say(f"{kinds:>23}: {', '.join(name for name, card in cards.items() if _gives(card) == kinds)}")
-    say("get: unweave worlds get NAME fetches it        More about one: unweave worlds NAME")
+        names = ", ".join(name for name, card in cards.items() if _gives(card) == kinds)
+        say(textwrap.fill(f"{kinds:>23}: {names}", 80, subsequent_indent=" " * 25, break_on_hyphens=False))
+    say("to get: unweave worlds get dsprites fetches it     More about one: unweave worlds micro")
 
 
 def _describe(name: str, card: Card) -> None:
@@ -112,12 +111,14 @@ def _shape(card: Card) -> str:
     return "×".join(map(str, card.shape)) if all(card.shape) else "any"
 
 
-def _way(name: str) -> str:
+def _place(name: str, card: Card) -> str:
+    """Whether it is here, and else how it comes here."""
     world = world_named(name)
     if not world.files():
-        return "built in" if world.card().on_disk and name != "images" else "yours"
-    fetched = "by hand" if any(published.by_hand for published in world.files()) else "get"
-    return f"built in, or {fetched}" if name == "dsprites" else fetched
+        return "built in" if card.on_disk and name != "images" else "yours"
+    if card.on_disk:
+        return "built in" if name == "dsprites" else "here"
+    return "by hand" if any(published.by_hand for published in world.files()) else "to get"
 
 
 def _size(card: Card) -> str:

@@ -16,7 +16,7 @@ from unweave.metrics.similarity.permutation import cka_test
 from unweave.metrics.similarity.procrustes import procrustes_matrix
 from unweave.metrics.similarity.svcca import svcca_matrix
 from unweave.shapes import Bool, Float, Tensor
-from unweave.training.experiment import Plan
+from unweave.training.experiment import Plan, resume_words
 from unweave.training.run import Run
 
 N_TEST = 200
@@ -131,7 +131,7 @@ def compare_runs(
 def _check_worlds(runs: Sequence[Run]) -> None:
     for run in runs:
         if run.state != "done":
-            raise ValueError(f"{run.path} is {run.state}; finish it with: unweave resume {run.path}")
+            raise ValueError(f"{run.path} is {run.state}; finish it with: {resume_words(run.path, run.experiment)}")
     first = runs[0]
     for other in runs[1:]:
         if to_plain(other.experiment.world) != to_plain(first.experiment.world):

@@ -41,12 +41,9 @@ def new_figure(
 
 def bare_figure(width: float | int, height: float | int) -> "matplotlib.figure.Figure":
     """A figure without axes."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from unweave.plots.shown import ShownFigure
 
-    figure = Figure(figsize=(width, height), dpi=DPI, facecolor=SURFACE)
-    FigureCanvasAgg(figure)
-    return figure
+    return ShownFigure(figsize=(width, height), dpi=DPI, facecolor=SURFACE)
 
 
 def quiet(axes: "matplotlib.axes.Axes") -> None:

@@ -4,13 +4,15 @@ import functools
 import importlib.util
 import os
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
-from unweave.config import Tables, fingerprint, from_plain, number, to_plain
+from unweave.config import Tables, fingerprint, from_plain, number, own_modules, to_plain
 from unweave.data import WORLDS, World
 from unweave.data.world import Card, Data
+from unweave.files import as_typed
 from unweave.models import (
     LIKELIHOODS,
     NETWORKS,
@@ -28,7 +30,7 @@ from unweave.models.networks import MLP, Conv
 from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Adam
 from unweave.runs.folder import RunFolder
-from unweave.trusted import Untrusted
+from unweave.trusted import Untrusted, trust_words
 
 TABLES: Tables = {
     World: WORLDS,
@@ -188,6 +190,11 @@ def read_experiment(folder: RunFolder) -> Experiment:
 def experiment_to(experiment: Experiment) -> Any:
     """The JSON form of an experiment."""
     return to_plain(experiment)
+
+
+def resume_words(path: Path, experiment: Experiment) -> str:
+    """The command that goes on with a run."""
+    return f"unweave resume {as_typed(path)}{trust_words(own_modules(experiment))}"
 
 
 @functools.lru_cache(maxsize=1000)

@@ -36,6 +36,8 @@ class StoreAnswer(Answer):
 class StudyName(Answer):
     name: str
     title: str
+    place: str = ""
+    """The folder of the store inside the opened one that the study is in."""
 
 
 class Column(Answer):
@@ -83,6 +85,8 @@ class RunAnswer(Answer):
     """A run: what it was meant to be and how far it came. ``message`` says why there is no model to look at."""
 
     id: str
+    path: str
+    """As a command takes it."""
     title: str
     state: str
     message: str | None
@@ -307,6 +311,8 @@ class StudyAnswer(Answer):
 
     name: str
     title: str
+    place: str = ""
+    """The folder of the store inside the opened one that it is in."""
     ids: list[str] | None
     marks: list[Mark]
     protocols: list[str] = []

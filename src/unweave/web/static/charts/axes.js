@@ -95,10 +95,12 @@ export function spaced(values, place, room) {
   return sorted.length > 1 && (kept.length > 1 || far(kept[0], last)) ? [...kept, last] : kept;
 }
 
-const LETTER = 6.3;
-
-/** Pixels of some words in the letters of ticks. */
-export const wide = (words) => LETTER * words.length;
+/** Pixels of some words in the letters of ticks, as this browser draws them. */
+export function wide(words) {
+  pen ??= Object.assign(document.createElement("canvas").getContext("2d"), { font: `11px ${getComputedStyle(document.body).fontFamily}` });
+  return pen.measureText(words).width;
+}
+let pen = null;
 
 /**
  * An SVG with its scales: horizontal lines, numbers along both axes, both ends among them, and their names.

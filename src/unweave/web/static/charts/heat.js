@@ -90,4 +90,4 @@ function lines([row, column], { left, top, cell, rows, columns }) {
   return made;
 }
 
-const cut = (name) => (name.length > 22 ? `${name.slice(0, 21)}…` : name);
+const cut = (name) => (name.length > 26 ? `${name.slice(0, 25)}…` : name);

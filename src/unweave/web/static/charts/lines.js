@@ -17,6 +17,8 @@ export function lines({ x, series, xName = "step", yName = "", label = "", heigh
     svg.append(s("polyline", { class: `line ${one.kind ?? "active"}`, points: points.filter(Boolean).join(" ") },
       s("title", {}, `${one.name}: ${number(one.values.at(-1))} at the end`)));
   }
+  // a line of one point would not be seen
+  if (x.length === 1) svg.append(...series.filter((one) => one.values[0] !== null).map((one) => s("circle", { class: `spot ${one.kind ?? "active"}`, cx: xs(x[0]), cy: ys(one.values[0]), r: 3 })));
   if (named) svg.append(...ends(series, ys, xs(x.at(-1))));
   return svg;
 }

@@ -66,7 +66,7 @@ function mark({ axis, value, words }, xs, ys, at) {
 /** violins({groups: [{name, values, ids, colour}], onpick}): density, quartiles, and the runs themselves. */
 export function violins({ groups, yName, marks = [], onpick, label, height = 360 }) {
   const lines = Math.max(...groups.map((one) => one.name.split("\n").length));
-  const width = Math.max(300, Math.min(1100, 90 + groups.length * 104));
+  const width = Math.max(fitting(560), Math.min(1100, 90 + groups.length * 104));
   const { svg, ys, at } = plot({ width, height, bottom: 22 + 14 * lines, y: { domain: range([...groups.flatMap((one) => one.values), ...marks.map((one) => one.value)]) }, yName, label });
   for (const one of marks) svg.append(...mark({ ...one, axis: "y" }, null, ys, at));
   const share = (at.x[1] - at.x[0]) / groups.length;

@@ -34,7 +34,11 @@ export function show(element, ...children) {
 export const scrolling = (inner, label) => h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, inner);
 
 /** A table of rows (tr elements) under a head of words. */
-export const sheet = (label, head, rows) => scrolling(h("table", {}, h("thead", {}, h("tr", {}, head.map((words) => (words ? h("th", { scope: "col" }, words) : h("td"))))), h("tbody", {}, rows)), label);
+export function sheet(label, head, rows) {
+  const right = (place) => rows.length > 0 && rows.every((row) => row.children[place]?.classList.contains("right"));
+  const top = head.map((words, place) => (words ? h("th", { scope: "col", class: right(place) ? "right" : "" }, words) : h("td")));
+  return scrolling(h("table", {}, h("thead", {}, h("tr", {}, top)), h("tbody", {}, rows)), label);
+}
 
 /** A row of such a table; numbers, given as text that begins with a digit or a sign, stand to the right. */
 export const cells = (...values) => h("tr", {}, values.map((value) => h("td", { class: typeof value === "string" && /^[−–]?[\d∞]/.test(value) ? "right" : "" }, value)));

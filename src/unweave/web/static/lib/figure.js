@@ -10,6 +10,8 @@ export function figure(svg, { name, caption = "", wide = false, table = null } =
   const save = (kind) => h("button", { type: "button", class: "small", onclick: () => download(svg, name, kind),
     "aria-label": `Download this figure as ${kind.toUpperCase()}` }, kind.toUpperCase());
   const behind = table && h("details", { class: "behind" }, h("summary", {}, "as a table"));
+  // on a small screen it scrolls rather than shrinks
+  if (wide) svg.style.minWidth = `${Math.min(560, svg.viewBox.baseVal.width)}px`;
   // made when it is opened: most never are
   behind?.addEventListener("toggle", () => behind.children.length > 1 || behind.append(table()));
   return h("figure", { class: wide ? "wide" : "" }, wide ? scrolling(svg, caption || "figure") : svg,

@@ -19,13 +19,16 @@ export function number(value, digits = 3) {
 /** A value and the ends of its interval, all with as many places: a value never leaves the interval it was rounded with. */
 export function within(value, low, high) {
   const half = (high - low) / 2;
-  const places = half > 0 ? Math.min(5, Math.max(2, 1 - Math.floor(Math.log10(half)))) : 3;
+  const places = half > 0 ? Math.min(4, Math.max(2, -Math.floor(Math.log10(half)))) : 3;
   const shown = (one) => (Math.abs(one) >= 1000 ? number(Math.round(one)) : one.toFixed(places)).replace("-", "−");
   return [value, low, high].map(shown);
 }
 
-/** No digit more than needed, for an axis. */
-export const tick = (value) => (Math.abs(value) >= 10000 ? number(value) : String(Number(value.toPrecision(5))).replace("-", "−"));
+/** No digit more than needed, for an axis or a setting. */
+export const tick = (value) => (typeof value !== "number" ? number(value) : Math.abs(value) >= 10000 ? number(value) : String(Number(value.toPrecision(5))).replace("-", "−"));
+
+/** The name of a run with the path of the store inside the opened one that it is in: «betas:x» is «betas/x». */
+export const path = (id) => String(id).replaceAll(":", "/");
 
 export const percent = (share) => (share < 0.01 ? "less than 1 %" : `${Math.round(100 * share)} %`);
 
@@ -42,6 +45,8 @@ export const metric = (name) => SCORES[name] ?? name.replaceAll("_", " ");
 /** The name of a column in words: «objective.off_diagonal» is «λ», «cost.seconds» is «cost: seconds». */
 export function column(name) {
   if (WORDS[name]) return WORDS[name];
+  const [measured, settings] = name.match(/^([^.@]+)@([^.]+)(\..+)$/) ? [name.replace(/@[^.]+/, ""), name.match(/@([^.]+)/)[1]] : [name, ""];
+  if (settings) return `${column(measured)}, settings ${settings}`;
   const score = name.match(/^scores\.(mean|sampled)\.(.+)$/);
   if (score) return score[1] === "mean" ? metric(score[2]) : `${metric(score[2])} (sampled)`;
   const [family, ...rest] = name.replaceAll("_", " ").split(".");

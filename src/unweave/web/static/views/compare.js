@@ -4,7 +4,7 @@ import { decode, decodeMany, get, run as address } from "../lib/api.js";
 import { recall, remember, toRun } from "../lib/address.js";
 import { h, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
-import { number } from "../lib/format.js";
+import { number, path } from "../lib/format.js";
 import { image, newest } from "../lib/pictures.js";
 import { runs } from "../lib/table.js";
 import { heat, heatTable } from "../charts/heat.js";
@@ -40,7 +40,7 @@ function inWords(found, first, second) {
   const words = found.identical ? "These are the same weights."
     : found.score === null ? "One of them has no latent in use, so there is nothing to match."
       : `${strong} of ${found.matches.length} matched latents say nearly the same (correlation above 0.8). Mean agreement of matched latents: ${number(found.score, 2)}; 1 would be the same code up to order and sign.`;
-  const name = (run) => h("a", { href: toRun(run.id), "data-link": true }, `${run.title} (${run.id})`);
+  const name = (run) => h("a", { href: toRun(run.id), "data-link": true }, `${run.title} (${path(run.id)})`);
   return h("section", {}, h("p", {}, "Left: ", name(first), h("br"), "Right: ", name(second)), h("p", { class: "lead" }, words));
 }
 

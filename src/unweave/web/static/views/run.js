@@ -2,7 +2,7 @@
 
 import { get, run as address } from "../lib/api.js";
 import { h, poll, show, whenSeen } from "../lib/dom.js";
-import { KINDS, MEANING, number } from "../lib/format.js";
+import { KINDS, MEANING, number, path } from "../lib/format.js";
 import { about, diagnosis, histograms, rebuilt, scores, training } from "./sections.js";
 import { columnCharts, ColumnSteering } from "./columns.js";
 import { manipulation } from "./manipulation.js";
@@ -26,7 +26,7 @@ async function altering(place, run) {
   about(parts.about, run, []);
 }
 
-const heading = (about) => h("div", { class: "heading" }, h("div", {}, h("h1", {}, about.title), h("p", { class: "quiet" }, about.id)),
+const heading = (about) => h("div", { class: "heading" }, h("div", {}, h("h1", {}, about.title), h("p", { class: "quiet" }, path(about.id))),
   h("span", { class: `state ${about.state}` }, about.state));
 
 /** A run without a model yet, or one whose code is not trusted: its losses, drawn as they come. */

@@ -3,13 +3,14 @@
 import { get } from "../lib/api.js";
 import { recall, remember, toRun, visit } from "../lib/address.js";
 import { announce, h, poll, show } from "../lib/dom.js";
-import { ago, column, number } from "../lib/format.js";
+import { ago, column, number, path } from "../lib/format.js";
 import { runs } from "../lib/table.js";
 import { sparkline } from "../charts/lines.js";
 
 const ROW = 38;
 const FIRST = ["state", "world.name", "objective.name", "objective.beta", "latents", "latents.active", "latents.passive",
-  "seed", "scores.mean.mig", "scores.mean.dci", "scores.mean.dci.disentanglement", "scores.mean.factor_vae_score"];
+  "seed"];
+const SCORES = /^scores(@[^.]+)?\.mean\.(mig|dci(\.disentanglement)?|factor_vae_score)$/;
 const sparks = new Map();
 
 export async function open(place) {
@@ -62,7 +63,7 @@ class Table {
   /** Filter, sort, and draw again. */
   update() {
     const names = runs.names();
-    if (!this.columns.length) this.shown = FIRST.filter((name) => names.includes(name));
+    if (!this.columns.length) this.shown = [...FIRST.filter((name) => names.includes(name)), ...names.filter((name) => SCORES.test(name)).slice(0, 4)];
     else this.shown = this.columns.filter((name) => names.includes(name));
     this.numbers = new Set([...this.shown, "id", "modified"].filter(isNumeric));
     const found = runs.filter(this.filter.value);
@@ -104,8 +105,8 @@ class Table {
   /** Every column as wide as its longest word, within reason. */
   #grid() {
     const longest = (name, shown) => this.rows.slice(0, 3000).reduce((most, place) => Math.max(most, shown(runs.value(name, place)).length), 0);
-    const pixels = (name) => Math.max(8 * column(name).length + 34, Math.min(260, 8 * longest(name, name === "state" ? (value) => `${value}${value === "running" ? " 100 %" : ""}---` : number) + 20));
-    const names = Math.min(innerWidth < 760 ? 210 : 420, Math.max(150, 8.2 * longest("id", String) + 20));
+    const pixels = (name) => Math.max(7.4 * column(name).length + 30, Math.min(260, 8 * longest(name, name === "state" ? (value) => `${value}${value === "running" ? " 100 %" : ""}----` : number) + 20));
+    const names = Math.min(innerWidth < 760 ? 210 : 420, Math.max(150, 7.8 * longest("id", String) + 20));
     return `38px minmax(${names}px, 1fr) 104px ${this.shown.map((name) => `${pixels(name)}px`).join(" ")} 128px`;
   }
 
@@ -117,7 +118,7 @@ class Table {
     spark.dataset.spark = id;
     this.#spark(spark, sparks.get(key(id)));
     const row = h("div", { class: `row ${at === this.active ? "here" : ""}`, role: "row", "aria-rowindex": at + 2, "data-run": id },
-      cell("", box), cell("name", h("a", { href: toRun(id), title: id, "data-link": true, tabindex: "-1" }, id)), spark,
+      cell("", box), cell("name", h("a", { href: toRun(id), title: path(id), "data-link": true, tabindex: "-1" }, path(id))), spark,
       this.shown.map((name) => this.#cell(name, place)), cell("quiet", ago(runs.value("modified", place) ?? 0)));
     row.style.top = `${at * ROW}px`;
     return row;

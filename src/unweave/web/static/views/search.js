@@ -4,7 +4,7 @@ import { get } from "../lib/api.js";
 import { toRun, visit } from "../lib/address.js";
 import { h, poll, s, sheet, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
-import { number } from "../lib/format.js";
+import { number, path as pathOf } from "../lib/format.js";
 import { fitting, plot, range } from "../charts/axes.js";
 import { oneStop } from "../charts/points.js";
 
@@ -25,7 +25,7 @@ function page(found) {
   const words = found.answer !== null ? `${found.title} answers ${number(found.answer)}.`
     : found.running ? `Still searching: model ${found.visits.length} is training …` : "Not finished; the same command goes on where it stopped.";
   const judged = found.visits.filter((one) => one.first !== null);
-  return [h("div", { class: "heading" }, h("div", {}, h("h1", {}, `How many ${found.over}?`), h("p", { class: "quiet" }, found.name)), h("span", { class: `state ${found.answer !== null ? "done" : found.running ? "running" : "unfinished"}` }, found.answer !== null ? "done" : found.running ? "searching" : "unfinished")),
+  return [h("div", { class: "heading" }, h("div", {}, h("h1", {}, `How many ${found.over}?`), h("p", { class: "quiet" }, pathOf(found.name))), h("span", { class: `state ${found.answer !== null ? "done" : found.running ? "running" : "unfinished"}` }, found.answer !== null ? "done" : found.running ? "searching" : "unfinished")),
     h("section", {}, h("p", { class: "lead", role: "status" }, words), found.findings.map((one) => h("p", {}, one)),
       h("p", { class: "quiet" }, `A model is trained for each number that is tried. Once it has more latents than it can use, the spare ones turn passive, and ${found.first} and ${found.second} part.`)),
     h("section", { id: "path" }, h("h2", {}, "The path"), h("div", { class: "charts" }, figure(path(found), { name: `${found.name}-path`, caption: "In the order of trying. Blue circles passed, orange diamonds did not; hollow ones are still training. A click opens the model." }),

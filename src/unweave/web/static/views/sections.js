@@ -39,7 +39,7 @@ export async function diagnosis(place, run) {
   place.append(wait);
   const found = await get(address(run.id, "/diagnosis"));
   const item = (one) => h("li", { class: one.weight }, h("b", { class: "weight" }, one.weight), h("p", {}, one.text), h("p", {}, "→ ", one.advice), h("p", { class: "quiet" }, one.reference));
-  const facts = Object.entries(found.numbers).map(([name, value]) => h("div", {}, h("dt", {}, EXPLAINED[name][0]), h("dd", {}, number(value)), h("p", { class: "quiet" }, EXPLAINED[name][1])));
+  const facts = Object.entries(found.numbers).map(([name, value]) => h("div", {}, h("dt", {}, EXPLAINED[name][0]), h("dd", {}, number(value), h("span", { class: "quiet" }, EXPLAINED[name][1]))));
   const rows = found.latents.map((one) => h("tr", {}, h("td", {}, `latent ${one.latent}`), h("td", {}, h("span", { class: `chip ${one.type}` }, one.type)), h("td", {}, one.evidence),
     h("td", { class: "right" }, number(one.kl)), h("td", { class: "right" }, number(one.mean_variance)),
     h("td", {}, one.partner === null ? "–" : `${number(one.correlation, 2)} with latent ${one.partner}`)));
@@ -80,13 +80,13 @@ export async function scores(place, run) {
   const found = await get(address(run.id, "/scores"));
   const words = found.kept
     ? `Measured by unweave evaluate, with 95 % intervals: ${found.protocol}.`
-    : `A quick look: ${found.protocol}. For every metric with intervals: unweave evaluate runs/${run.id}`;
+    : `A quick look: ${found.protocol}. For every metric with intervals: unweave evaluate ${run.path}`;
   const names = [...new Set(found.scores.map((one) => one.metric))];
   const of = (metric, which) => found.scores.find((one) => one.metric === metric && one.representation === which);
   const better = (metric) => ({ true: "higher is better", false: "lower is better" })[(of(metric, "mean") ?? of(metric, "sampled")).higher_is_better] ?? "describes, does not judge";
   const rows = names.map((metric) => h("tr", {}, h("td", {}, metricName(metric)), scoreCell(of(metric, "mean")), scoreCell(of(metric, "sampled")), h("td", { class: "quiet" }, better(metric))));
   wait.replaceWith(h("p", {}, words), names.length ? sheet("Scores", ["metric", "mean codes", "sampled codes", "which way"], rows) : h("p", { class: "quiet" }, "This world has no factors to compare codes with."),
-    ...leftOut(found.left_out), ...[matrices(found.matrices, run)].filter(Boolean));
+    ...leftOut(found.left_out, names), ...[matrices(found.matrices, run)].filter(Boolean));
 }
 
 function scoreCell(one) {
@@ -97,9 +97,9 @@ function scoreCell(one) {
 }
 
 /** What was not measured, each reason once. */
-function leftOut(reasons) {
+function leftOut(reasons, measured) {
   const by = new Map();
-  for (const [metric, why] of Object.entries(reasons)) by.set(why, [...(by.get(why) ?? []), metricName(metric)]);
+  for (const [metric, why] of Object.entries(reasons)) if (!measured.includes(metric)) by.set(why, [...(by.get(why) ?? []), metricName(metric)]);
   return [...by].map(([why, names]) => h("p", { class: "quiet" }, `Left out (${why}): ${names.join(", ")}.`));
 }
 

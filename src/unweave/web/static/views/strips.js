@@ -49,7 +49,7 @@ export function stripSheet(pictures, latents, { steps = STEPS, title = (one) => 
       s("text", { class: "tick", x: left - 10, y: y + cell / 2 + 13, "text-anchor": "end" }, note(one)),
       s("image", { x: left, y, width: steps * cell, height: cell, href: strip.toDataURL(), preserveAspectRatio: "none", "image-rendering": "pixelated" }));
   });
-  const shown = [...new Set([0, 0.25, 0.5, 0.75, 1].map((share) => Math.round(share * (steps - 1))))];
+  const shown = [...new Set([0, 0.25, 0.5, 0.75, 1].map((share) => (share < 0.5 ? Math.floor : Math.ceil)(share * (steps - 1))))];
   for (const step of shown) {
     svg.append(s("text", { class: "tick", x: left + (step + 0.5) * cell, y: height - 24, "text-anchor": "middle" }, tick(-WIDTH + (2 * WIDTH * step) / (steps - 1))));
   }

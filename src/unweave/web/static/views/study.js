@@ -4,7 +4,7 @@ import { get } from "../lib/api.js";
 import { recall, remember, toRun, visit } from "../lib/address.js";
 import { cells, h, poll, sheet, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
-import { column, number } from "../lib/format.js";
+import { column, number, path, tick } from "../lib/format.js";
 import { explained, known, quantile, spearman } from "../lib/statistics.js";
 import { runs } from "../lib/table.js";
 import { heat, heatTable } from "../charts/heat.js";
@@ -79,13 +79,13 @@ class Study {
 
   #scatter() {
     const names = [...new Set(this.places.map((place) => runs.value("objective.name", place) ?? "–"))].sort();
-    const points = this.places.map((place) => ({ id: runs.ids[place], x: runs.value(this.x, place), y: runs.value(this.y, place), group: runs.value("objective.name", place) ?? "–", words: runs.ids[place] }))
+    const points = this.places.map((place) => ({ id: runs.ids[place], x: runs.value(this.x, place), y: runs.value(this.y, place), group: runs.value("objective.name", place) ?? "–", words: path(runs.ids[place]) }))
       .filter((one) => known(one.x) && known(one.y));
     const both = this.mixed ? null : spearman(points.map((one) => one.x), points.map((one) => one.y));
     const legend = names.length > 1 ? h("p", { class: "legend" }, names.map((name, at) => h("span", {}, dot(COLOURS[at % COLOURS.length]), ` ${name} `))) : null;
     const marks = ["x", "y"].flatMap((axis) => this.#marked(this[axis]).map((one) => ({ axis, ...one })));
     const [x, y] = [column(this.x), column(this.y)];
-    const list = () => sheet(`${y} against ${x}`, ["run", x, y], points.slice(0, MOST_LISTED).map((one) => cells(h("a", { href: toRun(one.id), "data-link": true }, one.id), number(one.x), number(one.y))));
+    const list = () => sheet(`${y} against ${x}`, ["run", x, y], points.slice(0, MOST_LISTED).map((one) => cells(h("a", { href: toRun(one.id), "data-link": true }, path(one.id)), number(one.x), number(one.y))));
     return h("section", { id: "scatter" }, h("h2", {}, "One against the other"), h("div", { class: "tools" }, this.#choice("x", "across"), this.#choice("y", "up")), legend,
       points.length ? figure(scatter({ points, groups: names, xName: x, yName: y, marks, onpick: (id) => visit(toRun(id)), label: `${y} against ${x}` }),
         { name: `${this.study.name}-scatter`, table: list, caption: `${number(points.length)} runs${both === null ? "" : `; rank correlation ${number(both, 2)}`}. A click on a point opens its run; arrow keys go from point to point.` })
@@ -152,7 +152,7 @@ function worldsOf(places) {
     const own = places.filter((place) => base(place) === name);
     return [name, options.filter((option) => new Set(own.map((place) => runs.value(option, place))).size > 1)];
   }));
-  const of = (place) => [base(place), ...differing.get(base(place)).map((option) => `${option.slice(6).replaceAll("_", " ")} ${number(runs.value(option, place))}`)].join(", ");
+  const of = (place) => [base(place), ...differing.get(base(place)).filter((option) => runs.value(option, place) !== null).map((option) => `${option.slice(6).replaceAll("_", " ")} ${tick(runs.value(option, place))}`)].join(", ");
   return { names: [...new Set(places.map(of))].sort(), of };
 }
 
@@ -161,7 +161,7 @@ function firstView(places, numeric) {
   const values = (name) => places.map((place) => runs.value(name, place));
   const settings = numeric.filter(isSetting).sort((a, b) => b.startsWith("objective.") - a.startsWith("objective.") || new Set(values(b)).size - new Set(values(a)).size);
   const measured = numeric.filter(isMeasured);
-  const scores = ["scores.mean.", "scores.", ""].map((start) => measured.filter((name) => name.startsWith(start))).find((list) => list.length) ?? [];
+  const scores = [/^scores(@[^.]+)?\.mean\./, /^scores[.@]/, /./].map((family) => measured.filter((name) => family.test(name))).find((list) => list.length) ?? [];
   const setting = settings[0] ?? null;
   const share = new Map(scores.map((name) => [name, setting ? explained(values(name), values(setting)) : 0]));
   const ranked = [...scores].sort((a, b) => share.get(b) - share.get(a) || (b === "scores.mean.mig") - (a === "scores.mean.mig"));
@@ -185,7 +185,7 @@ function groupsOf(places, setting, world) {
     const objective = runs.value("objective.name", place);
     const varied = [strengths.get(objective), setting].filter((name, at, all) => name && all.indexOf(name) === at && runs.value(name, place) !== null);
     const values = varied.map((name) => runs.value(name, place));
-    const words = varied.map((name, at) => `${column(name)} ${number(values[at])}`).join(", ");
+    const words = varied.map((name, at) => `${column(name)} ${tick(values[at])}`).join(", ");
     const key = [objective, words, world?.(place)].filter(Boolean).join("\n");
     if (!found.has(key)) found.set(key, { name: key, places: [], order: [world?.(place) ?? "", objective, ...values], colour: COLOURS[objectives.indexOf(objective) % COLOURS.length] });
     found.get(key).places.push(place);
