@@ -1,12 +1,13 @@
 """Models for others: the layout of the Hugging Face hub (config.json, model.safetensors, a card), and reading it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from unweave.config import Tables, from_plain, shown, to_plain
+from unweave.config import Tables, from_plain, shown, to_plain, without_hidden
 from unweave.data.columns import Columns
 from unweave.data.world import called
 from unweave.files import parse_json
@@ -137,7 +138,7 @@ def _weights(folder: RunFolder) -> Tensors:
 def card(run: Run) -> str:
     """The model card: what it is, how it was trained, how to use it, what it is not."""
     experiment, last = run.experiment, run.history
-    plain: dict[str, Any] = experiment_to(experiment)
+    plain: dict[str, Any] = experiment_to(replace(experiment, world=without_hidden(experiment.world)))
     rows = "\n".join(f"| {name} | `{json.dumps(value)}` |" for name, value in plain.items())
     term, words = ("reconstruction", "Reconstruction loss") if "reconstruction" in last.columns else ("loss", "Loss")
     ending = f"{words} of the last recorded batch: {float(last.column(term)[-1]):.2f}"
