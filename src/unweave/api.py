@@ -179,6 +179,14 @@ def train(
         return Run(loop.train(experiment, folder, data=data, how=how))
 
 
+def _opened(run: Any) -> Run:
+    if isinstance(run, BareRun):
+        return run if isinstance(run, Run) else Run(run.path, run.device)
+    if not isinstance(run, str | Path):
+        raise ValueError(f"a run is given as such or by its folder, not as {type(run).__name__}")
+    return Run(run)
+
+
 def _told(**components: Any) -> dict[str, Any]:
     """Components that are not the usual ones, so that a table may have its own."""
     return {name: one for name, one in components.items() if one is not FOR_PICTURES[name]}
@@ -219,7 +227,7 @@ def report(run: Run | str | Path) -> Path:
     >>> uw.report(run).name
     'report.html'
     """
-    return (run if isinstance(run, Run) else Run(run)).report()
+    return _opened(run).report()
 
 
 def traverse(run: Run | str | Path, *, latents: Sequence[int] | None = None, n: int = 9, width: float = 2.5) -> Tensor:
@@ -230,8 +238,7 @@ def traverse(run: Run | str | Path, *, latents: Sequence[int] | None = None, n: 
     >>> uw.traverse(run, latents=[0, 2], n=5).shape
     torch.Size([2, 5, 1, 32, 32])
     """
-    opened = run if isinstance(run, Run) else Run(run)
-    return opened.traverse(latents=None if latents is None else list(latents), n=n, width=width)
+    return _opened(run).traverse(latents=None if latents is None else list(latents), n=n, width=width)
 
 
 @overload
@@ -284,6 +291,8 @@ def diagnose(what: Any, variance: Any = None, *, n_factors: int | None = None, *
     >>> [finding.name for finding in found.findings]
     ['over_pruned', 'passive']
     """
+    if isinstance(what, Data | World):
+        raise ValueError("diagnose looks at models: train one first, or give a run, its folder, or codes")
     if isinstance(what, BareRun):
         return diagnose_run(what, n_factors=n_factors, **options)
     if isinstance(what, str | Path):
@@ -319,7 +328,7 @@ def compare(
     1.0
     """
     return compare_runs(
-        [run if isinstance(run, BareRun) else Run(run) for run in runs],
+        [_opened(run) for run in runs],
         n=n,
         seed=seed,
         snapshots=snapshots,
@@ -418,7 +427,7 @@ class PerturbSettings(ModelSettings, total=False):
 
 
 def perturb(
-    world: str | World | Mapping[str, Any] | None = None,
+    world: Any = None,
     folder: str | Path | None = None,
     *,
     foster: Sequence[str | Path | Run] = (),
@@ -445,11 +454,12 @@ def perturb(
     told: dict[str, Any] = {name: value for name, value in settings.items() if name in names}
     model = {name: value for name, value in settings.items() if name not in told}
     given = [*sides[0], *sides[1]]
-    base, attack = perturbing.micro() if world == "micro" and not given else (None, Attack())
+    is_micro = isinstance(world, str) and world == "micro"
+    base, attack = perturbing.micro() if is_micro and not given else (None, Attack())
     if base is None and (given or world is None):
         base = perturbing.base_of(given)
     plain = {} if base is None else dict(experiment_to(base))
-    experiment = experiment_from(plain | ({} if world is None else {"world": world}) | model)
+    experiment = experiment_from(plain | ({} if world is None else {"world": as_world(world)}) | model)
     with contextlib.nullcontext() if quiet else bars() as watch:
         how = RunOptions(() if watch is None else (watch,))
         return perturbing.perturb(

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from unweave.config import Tables, from_plain, shown, to_plain
+from unweave.config import Tables, from_plain, shown, to_plain, without_hidden
 from unweave.data.columns import Columns
 from unweave.data.world import called
 from unweave.files import parse_json
@@ -150,7 +151,7 @@ def _weights(folder: RunFolder) -> Tensors:
 def card(run: Run) -> str:
     """The model card: what it is, how it was trained, how to use it, what it is not."""
     experiment, last = run.experiment, run.history
-    plain: dict[str, Any] = experiment_to(experiment)
+    plain: dict[str, Any] = experiment_to(replace(experiment, world=without_hidden(experiment.world)))
     rows = "\n".join(f"| {name} | `{json.dumps(value)}` |" for name, value in plain.items())
     term, words = ("reconstruction", "Reconstruction loss") if "reconstruction" in last.columns else ("loss", "Loss")
     ending = f"{words} of the last recorded batch: {float(last.column(term)[-1]):.2f}"
