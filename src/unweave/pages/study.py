@@ -82,7 +82,7 @@ def study_outcome(results: Results) -> Outcome:
         notes.append(f"Figures show the first {MOST_NUMBERS} numbers; tables and CSV hold all.")
     if len(worlds) > 1:
         notes.append("Runs of different worlds are never correlated with each other: every world has its own figures.")
-    figures = {}
+    figures: dict[str, matplotlib.figure.Figure] = {}
     for world, part in worlds.items():
         ending = f", {world}" if len(worlds) > 1 else ""
         figures |= {f"{name}{ending}": figure for name, figure in _figures(part, numbers).items()}
