@@ -71,6 +71,9 @@ def all_words() -> dict[str, Words]:
         found[name] = Words(firsts.get(name, ()))
         for argv in _asked(name, worlds):
             _add_options(found[name], name, argv)
+    for name in ("dimension", "perturb", "intrinsic"):  # they take the same worlds and models as train
+        groups = {option.partition(".")[0] for option in found[name].options if "." in option}
+        found[name].options |= {o: v for o, v in found["train"].options.items() if o.partition(".")[0] in groups}
     return found
 
 
@@ -83,11 +86,10 @@ def _asked(name: str, worlds: Iterable[str]) -> Iterable[list[str]]:
 
     if name == "study":
         return [[action, "--quiet"] for action in ACTIONS]
-    if name not in ("train", "dimension", "perturb", "intrinsic"):
-        return [["train"] if name == "bench" else ["--quiet"]]
+    if name != "train":
+        first = {"bench": "train", "dimension": "micro", "perturb": "micro", "intrinsic": "micro"}
+        return [[first.get(name, "--quiet")]]
     asked = [[world] for world in worlds if world in WORLDS]
-    if name == "intrinsic":
-        return asked
     tables = {place: TABLES[kind] for place, kind in hints(Experiment).items() if kind in TABLES and place != "world"}
     return asked + [["micro", f"--{place}", one] for place, table in tables.items() for one in table]
 
