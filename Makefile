@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow check fuzz mutants bench docs site clean
+.PHONY: help demo test test-slow browser check fuzz mutants bench docs site clean
 
 help:
 	@echo "make demo       install, train a small model, write runs/demo/report.html (about three minutes)"
@@ -17,11 +17,15 @@ help:
 demo: $(VENV)/installed
 	$(BIN)/unweave demo
 
-test: $(VENV)/installed-dev check
+test: $(VENV)/installed-dev check browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow" --durations=10
 
-test-slow: $(VENV)/installed-dev
+test-slow: $(VENV)/installed-dev browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow --durations=20
+
+# the explorer's page is tested in chromium: found, or installed where that can be done, or said how; never a reason to stop
+browser:
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || sh tests/web/install_chromium.sh
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

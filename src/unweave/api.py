@@ -43,12 +43,14 @@ from unweave.recipes.dimension import dimension as search_dimension
 from unweave.recipes.dimension_search import DimensionSearch, MethodName
 from unweave.recipes.opened import Run
 from unweave.recipes.perturb import Attack, Made
+from unweave.recipes.zoo import zoo
 from unweave.shapes import Tensor
 from unweave.training import loop
 from unweave.training.experiment import FOR_PICTURES, Plan, experiment_from, experiment_to
 from unweave.training.progress import progress
 from unweave.training.run import Run as BareRun
 from unweave.training.running import RunOptions
+from unweave.trusted import plug_in_names
 
 
 def world(what: Any, **options: Any) -> Data:
@@ -78,7 +80,7 @@ def worlds() -> list[str]:
     >>> "dsprites" in uw.worlds()
     True
     """
-    return list(WORLDS)
+    return [*WORLDS, *plug_in_names("world")]
 
 
 class OwnData(TypedDict, total=False):
@@ -203,13 +205,17 @@ def resume(folder: str | Path, *, data: Data | None = None, quiet: bool = False)
 
 
 def load(folder: str | Path) -> Run:
-    """Open a run by its folder. Every file is checked against its checksum before it is used.
+    """Open a run by its folder, or a model of the zoo by ``"zoo:NAME"``. Every file is checked before it is used.
 
     >>> import unweave as uw
     >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
     >>> uw.load("runs/tiny").experiment.latents
     3
+    >>> uw.load("zoo:demo-0").experiment.latents
+    6
     """
+    if isinstance(folder, str) and folder.startswith("zoo:"):
+        return zoo().load(folder.removeprefix("zoo:"))
     return Run(folder)
 
 

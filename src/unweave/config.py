@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any
 
-from unweave.trusted import find_code, plug_in, trust_class
+from unweave.trusted import find_code, plug_in, plug_in_names, trust_class
 
 Tables = Mapping[type, Mapping[str, type]]
 """For every abstract component the literal table of its members: ``{World: WORLDS, Method: OBJECTIVES}``."""
@@ -143,7 +143,7 @@ def find(what: str, name: str, table: Mapping[str, type]) -> type:
         return table[name]
     path = name if ":" in name else plug_in(what, name)
     if path is None:
-        raise unknown(what, name, table)
+        raise unknown(what, name, {*table, *plug_in_names(what)})
     return typing.cast(type, find_code(what, path))
 
 

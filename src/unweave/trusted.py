@@ -85,6 +85,14 @@ def plug_in(what: str, name: str) -> str | None:
     return None
 
 
+def plug_in_names(what: str) -> list[str]:
+    """The names under which installed plug-ins offer something; nothing is imported."""
+    from importlib.metadata import entry_points
+
+    found = [entry for group in GROUPS.get(what, ()) for entry in entry_points(group=group)]
+    return sorted({entry.name for entry in found if _is_installed(entry)})
+
+
 def trust_words(modules: Iterable[str]) -> str:
     """`` --trust mylib`` for everything that a command has to be told; what is installed as a plug-in needs no word."""
     from importlib.metadata import entry_points

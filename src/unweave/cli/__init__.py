@@ -18,6 +18,7 @@ GROUPS = {
         "train": "train a model, or many",
         "resume": "go on with an interrupted run",
         "export": "write a trained model for others to load",
+        "zoo": "trained models to begin with, and folders of them to host",
     },
     "see what a model has learned": {
         "show": "its latents, losses and files",
@@ -52,6 +53,19 @@ COMMANDS = {name: text for group in GROUPS.values() for name, text in group.item
 STATUS = {"Interrupted": 130, "NotFinite": 1, "DamagedFile": 1, "ModelMissing": 1, "AllFailed": 1}
 """What a command ends with when its work stopped, failed or met a damaged file; 2 says that it could not begin."""
 
+
+EXTRAS = {
+    "duckdb": "sql",
+    "fastapi": "web",
+    "huggingface_hub": "hub",
+    "mlflow": "mlflow",
+    "ray": "ray",
+    "submitit": "slurm",
+    "tensorboard": "trackers",
+    "uvicorn": "web",
+    "wandb": "wandb",
+}
+"""What is not installed unless someone asks for it, and the extra that brings it."""
 
 REASONS = {
     errno.ENOSPC: "the disk is full",
@@ -144,6 +158,9 @@ def _line(name: str, text: str, width: int) -> str:
 def _sentence(error: Exception) -> str:
     from unweave.files import in_words
 
+    missing = error.name.partition(".")[0] if isinstance(error, ModuleNotFoundError) and error.name else ""
+    if missing in EXTRAS:
+        return f"{missing} is not installed; run: pip install 'unweave[{EXTRAS[missing]}]'"
     if isinstance(error, OSError) and error.errno in REASONS:
         return f"{REASONS[error.errno]} ({error.filename or 'while writing'}). What was saved before is intact."
     if isinstance(error, MemoryError):

@@ -1,10 +1,17 @@
 """What commands print: tables for people, JSON for machines."""
 
+import contextlib
 import json
-from collections.abc import Sequence
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 COLOURS = {"active": "green", "mixed": "yellow", "passive": "bright_black"}
+
+PATIENCE, AGAIN = 2.0, 10.0
+"""Seconds without a word, and between two; what ends sooner needs no progress."""
 
 BETWEEN = {"lines": 3, "spaces": 2}
 """What may stand between two columns, and how many characters that takes."""
@@ -34,7 +41,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
 
 
 def _widths(columns: Sequence[str], cells: list[list[str]], most: int) -> list[int]:
-    """Widths of columns that together are at most so much, none below its longest word; nothing where there are none."""
+    """Widths of columns that together are at most so much, none below its longest word; else nothing."""
     from rich.cells import cell_len
 
     texts = [[name, *(row[place] for row in cells)] for place, name in enumerate(columns)]
@@ -69,6 +76,30 @@ def _print_rows(columns: Sequence[str], cells: list[list[str]]) -> None:
     width = max(map(len, columns))
     for row in cells:
         say("\n".join(f"  {name:<{width}}  {text}" for name, text in zip(columns, row) if text) + "\n")
+
+
+@contextlib.contextmanager
+def patiently(words: str | Callable[[], str], quiet: bool = False) -> Iterator[None]:
+    """A line on standard error once something takes longer than two seconds, and again every ten."""
+    if quiet:
+        yield
+        return
+    begin, ended = time.monotonic(), threading.Event()
+
+    def tell() -> None:
+        patience = PATIENCE
+        while not ended.wait(patience):
+            patience = AGAIN
+            text = words if isinstance(words, str) else words()
+            print(f"{text}: {time.monotonic() - begin:.0f} s so far", file=sys.stderr, flush=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        teller.join()
 
 
 def say(text: str) -> None:

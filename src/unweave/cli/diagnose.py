@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from unweave.cli.console import print_json, print_table, say
+from unweave.cli.console import patiently, print_json, print_table, say
 from unweave.cli.measuring import add_role_options, role_words, roles_of
 from unweave.cli.options import command, parse, read, whole
 from unweave.config import unknown
@@ -51,7 +51,8 @@ def run(argv: Sequence[str]) -> None:
     parser.add_argument("--page", metavar="FILE", help="where the page goes (RUN/diagnosis.html; none for a file)")
     parser.add_argument("--json", action="store_true", help="print as JSON")
     given = parse(parser, argv)
-    diagnosed, written = _diagnosed(given)
+    with patiently(f"diagnosing {given.run}", given.json):
+        diagnosed, written = _diagnosed(given)
     if given.page:
         write_text(Path(given.page), diagnosed.page())
         written = Path(given.page)

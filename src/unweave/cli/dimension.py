@@ -2,13 +2,14 @@
 
 import argparse
 import contextlib
+import functools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from unweave.algorithms.fondue import METHODS
-from unweave.cli.console import print_json, print_table, say
+from unweave.cli.console import patiently, print_json, print_table, say
 from unweave.cli.options import add_component, add_fields, collect, command, parse
 from unweave.cli.own_data import usual_components, usual_settings, with_world
 from unweave.cli.study import add_execution_options, make_executor
@@ -87,7 +88,8 @@ def _search_with(experiment: Experiment, search: DimensionSearch, given: dict[st
         watchers = (stack.enter_context(bars()),) if alone and not given["quiet"] else ()
         how = RunOptions(watchers, given["save_every"] or 30.0, stack.enter_context(stopping()))
         tell = _count if not alone and not given["quiet"] else lambda done, total: None
-        return dimension(experiment, search, given["folder"], execute=execute, how=how, tell=tell)
+        wait = functools.partial(patiently, quiet=given["quiet"])
+        return dimension(experiment, search, given["folder"], execute=execute, how=how, tell=tell, wait=wait)
 
 
 def _remind(store: Path, experiment: Experiment, search: DimensionSearch) -> None:

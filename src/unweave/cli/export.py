@@ -8,10 +8,13 @@ from unweave.files import as_typed
 from unweave.training.export import export
 from unweave.training.run import Run
 
+EXAMPLES = """examples:
+  unweave export runs/demo models/demo      then, in Python: uw.from_pretrained("models/demo")"""
+
 
 def run(argv: Sequence[str]) -> None:
     """Write config.json, model.safetensors and a model card."""
-    parser = command("unweave export", "Write a finished run in the layout of the Hugging Face hub.")
+    parser = command("unweave export", "Write a finished run in the layout of the Hugging Face hub.", examples=EXAMPLES)
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     parser.add_argument("target", metavar="TARGET", help="the folder to write")
     given = parse(parser, argv)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from unweave.cli.console import print_json, print_table, say
+from unweave.cli.console import patiently, print_json, print_table, say
 from unweave.cli.options import add_component, collect, command, parse, read, real, typed, whole
 from unweave.config import from_plain, unknown
 from unweave.data import WORLDS, World
@@ -17,6 +17,7 @@ from unweave.metrics.dimension.intrinsic import Intrinsic, intrinsic
 from unweave.metrics.dimension.mle import AVERAGING
 from unweave.training.experiment import TABLES, Experiment
 from unweave.training.run import Run
+from unweave.trusted import plug_in
 
 EXAMPLES = """examples:
   unweave intrinsic dsprites
@@ -63,7 +64,8 @@ def run(argv: Sequence[str]) -> None:
         raise ValueError(
             "say of what: unweave intrinsic WORLD, a folder of images, an npz of points, a table, or a run"
         )
-    found = {points.name: (points, _estimate(points, given)) for points in _points(target, world, vars(given))}
+    with patiently(f"estimating the dimension of {target}", given.json):
+        found = {points.name: (points, _estimate(points, given)) for points in _points(target, world, vars(given))}
     if given.json:
         print_json({name: _plain(points, one) for name, (points, one) in found.items()})
         return
@@ -78,7 +80,7 @@ def _world(target: str | None) -> str | None:
     name, path = target.replace("-", "_"), Path(target)
     if name in WORLDS:
         return name
-    if ":" in target and not path.exists():
+    if not path.exists() and (":" in target or plug_in("world", name)):
         return typed(target)
     if not path.exists():
         raise unknown("world or file", target, WORLDS)

@@ -11,6 +11,7 @@ from unweave.cli.measuring import (
     add_measuring_options,
     add_role_options,
     measured_settings,
+    metric_words,
     number_row,
     role_words,
     roles_of,
@@ -103,7 +104,7 @@ def show_scores(title: str, scores: Scores, n_factors: int = 0) -> None:
     rows = [number_row(name, number, adjusted) for name, number in scores.numbers.items()]
     print_table(title, columns, rows, _note(scores))
     if n_factors == 1 and (trivial := [name for name in TRIVIAL if name in scores.numbers]):
-        say(f"There is one factor alone: {', '.join(trivial)} compare factors, and are 1 for any code that varies.")
+        say(f"With one factor alone, what compares factors is 1 for any code that varies: {', '.join(trivial)}.")
     tell_left_out(scores.left_out)
 
 
@@ -145,7 +146,14 @@ def _report_two(tables: list[CodeTable], scores: list[Scores], as_json: bool) ->
 def _difference_row(name: str, one: Difference) -> tuple[Any, ...]:
     ends = one.interval
     shown = f"{ends[0]:+.3g} … {ends[1]:+.3g}" if ends else "–"
-    return name, one.first, one.second, one.value, shown, {"first": "1", "second": "2", None: "–"}[one.better]
+    return (
+        metric_words(name),
+        one.first,
+        one.second,
+        one.value,
+        shown,
+        {"first": "1", "second": "2", None: "–"}[one.better],
+    )
 
 
 def _same_samples(first: CodeTable, second: CodeTable) -> bool:

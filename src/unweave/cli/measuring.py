@@ -5,12 +5,13 @@ import contextlib
 import inspect
 import shlex
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from unweave.cli.console import PATIENCE, patiently
 from unweave.cli.options import read, typed, whole
 from unweave.evaluation.matrices import matrices
 from unweave.evaluation.rows import find_rows, row_among
@@ -21,8 +22,8 @@ from unweave.metrics import METRICS, Metric
 Watch = Callable[[int, int, str], None]
 ROLES = ("codes", "factors")
 
-PATIENCE = 2.0
-"""Seconds without a word; what ends sooner needs no progress bar."""
+LONG = 24
+"""Characters of a metric's name that a table has room for."""
 
 
 def add_measuring_options(parser: argparse.ArgumentParser) -> None:
@@ -112,18 +113,28 @@ def watching(title: str, quiet: bool = False) -> Iterator[Watch | None]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _plain(title)
+        at: list[Any] = [0, 0, "begun"]
+        with patiently(lambda: f"{title}: {at[0]} of {at[1]}, {at[2]}"):
+            yield lambda done, total, name: at.__setitem__(slice(None), [done, total, name])
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(title, total=None, visible=False)
-        begin = time.monotonic()
+        late = threading.Timer(PATIENCE, lambda: bar.update(task, visible=True))
+        late.start()
+        try:
+            yield lambda done, total, name: bar.update(
+                task, completed=done, total=total, description=f"{title}, {name}"
+            )
+        finally:
+            late.cancel()
 
-        def watch(done: int, total: int, name: str) -> None:
-            late = time.monotonic() - begin > PATIENCE
-            bar.update(task, completed=done, total=total, visible=late, description=f"{title}, {name}")
 
-        yield watch
+def metric_words(name: str) -> str:
+    """A name that is too long for a narrow table in words, which can be broken."""
+    if len(name) <= LONG:
+        return name
+    return next((row.labels[name] for row in METRICS.values() if name in row.labels), name)
 
 
 def number_row(name: str, number: Number, adjusted: bool) -> tuple[Any, ...]:
@@ -131,11 +142,16 @@ def number_row(name: str, number: Number, adjusted: bool) -> tuple[Any, ...]:
     better = {True: "more", False: "less", None: "–"}[number.higher_is_better]
     if np.ndim(number.value):
         values = np.asarray(number.value)
-        cells: tuple[Any, ...] = (name, float(values.mean()), f"{values.min():.4g} … {values.max():.4g}", better)
+        cells: tuple[Any, ...] = (
+            metric_words(name),
+            float(values.mean()),
+            f"{values.min():.4g} … {values.max():.4g}",
+            better,
+        )
         levels: tuple[Any, Any] = (_mean(number.chance), _mean(number.adjusted))
     else:
         ends = number.interval
-        cells = (name, number.value, f"{ends[0]:.4g} … {ends[1]:.4g}" if ends else "–", better)
+        cells = (metric_words(name), number.value, f"{ends[0]:.4g} … {ends[1]:.4g}" if ends else "–", better)
         levels = (number.chance, number.adjusted)
     return (*cells, *levels) if adjusted else cells
 
@@ -203,15 +219,3 @@ def _number_or_text(text: str) -> Any:
         except ValueError:
             continue
     return text
-
-
-def _plain(title: str) -> Watch:
-    shown = time.monotonic()
-
-    def watch(done: int, total: int, name: str) -> None:
-        nonlocal shown
-        if time.monotonic() - shown > 10.0:
-            shown = time.monotonic()
-            print(f"{title}: {done} of {total}, {name}", file=sys.stderr, flush=True)
-
-    return watch

@@ -4,6 +4,7 @@
 """
 
 import argparse
+import contextvars
 import dataclasses
 import itertools
 import math
@@ -250,6 +251,8 @@ def with_dashes(argv: Sequence[str]) -> list[str]:
 
 def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
     """Parse, and answer an unknown option with its nearest names."""
+    if _LOOKING.get():
+        raise _Looked(parser)
     given, rest = parser.parse_known_args(with_dashes(argv))
     if rest:
         names = [s.lstrip("-") for action in parser._actions for s in action.option_strings if s.startswith("--")]
@@ -265,6 +268,29 @@ SEVERAL = "`unweave train` takes ranges and lists, and trains a model for each"
 def _is_several(text: str) -> bool:
     """Whether someone typed a range or a list of numbers, 0:10 or 0,3,7."""
     return re.fullmatch(r"\d[\w.]*(:\d[\w.]*|(,\d[\w.]*)+)", text) is not None
+
+
+def parser_of(run: Callable[[Sequence[str]], Any], argv: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser with which a command would read these words; nothing else of the command is done."""
+    before = _LOOKING.set(True)
+    try:
+        run(argv)
+    except _Looked as looked:
+        return looked.parser
+    finally:
+        _LOOKING.reset(before)
+    raise ValueError(f"the command came to its end without reading {' '.join(argv)!r}")
+
+
+class _Looked(Exception):
+    """Someone wants the parser, and nothing else."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        super().__init__()
+        self.parser = parser
+
+
+_LOOKING = contextvars.ContextVar("looking", default=False)
 
 
 def _in_range(kind: Any, text: str, allowed: Range) -> Any:

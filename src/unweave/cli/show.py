@@ -17,10 +17,14 @@ from unweave.training.history import History
 from unweave.training.results import kept_words
 from unweave.training.run import Run
 
+EXAMPLES = """examples:
+  unweave show runs/demo
+  unweave show runs/demo --rule kl --json"""
+
 
 def run(argv: Sequence[str]) -> None:
     """Print a run's state, settings, latents and losses."""
-    parser = command("unweave show", "What a run is and what it has learned.")
+    parser = command("unweave show", "What a run is and what it has learned.", examples=EXAMPLES)
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     parser.add_argument("--rule", default="variance", help=f"how latents are told apart: {', '.join(RULES)}")
     parser.add_argument(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from unweave.cli.console import print_json, say
+from unweave.cli.console import patiently, print_json, say
 from unweave.cli.options import command, parse, read, real, whole
 from unweave.data.columns import Columns
 from unweave.evaluation.describe import describe
@@ -50,7 +50,8 @@ def run(argv: Sequence[str]) -> None:
     parser.add_argument("--json", action="store_true", help="print the files as JSON")
     given = parse(parser, argv)
     opened = Run(given.run)
-    made = _drawn(opened, given)
+    with patiently("drawing", given.json):
+        made = _drawn(opened, given)
     paths = {name: str(opened.files.write(f"figures/{name}.png", to_png(figure))) for name, figure in made.items()}
     if given.json:
         print_json({"folder": str(opened.path), "figures": paths})

@@ -14,11 +14,18 @@ from unweave.data.files import fetch, place_of
 from unweave.data.own import as_world, is_own_path
 from unweave.data.supervision import supervision_of
 from unweave.data.world import Card
+from unweave.trusted import plug_in_names
+
+EXAMPLES = """examples:
+  unweave worlds
+  unweave worlds micro cars3d      more about each
+  unweave worlds people.csv        a table or a folder of your own
+  unweave worlds get mnist         fetch its files"""
 
 
 def run(argv: Sequence[str]) -> int:
     """List all worlds, describe one, or fetch one; 1 where something could not be fetched."""
-    parser = command("unweave worlds", "List the data sets, describe one, or fetch one.")
+    parser = command("unweave worlds", "List the data sets, describe one, or fetch one.", examples=EXAMPLES)
     parser.add_argument(
         "name",
         nargs="*",
@@ -56,6 +63,8 @@ def _list(cards: dict[str, Card]) -> None:
     for kinds in dict.fromkeys(_gives(card) for card in cards.values()):
         names = ", ".join(name for name, card in cards.items() if _gives(card) == kinds)
         say(textwrap.fill(f"{kinds:>23}: {names}", 80, subsequent_indent=" " * 25, break_on_hyphens=False))
+    if plugged := plug_in_names("world"):
+        say(f"of installed packages: {', '.join(plugged)}")
     say("to get: unweave worlds get dsprites fetches it     More about one: unweave worlds micro")
 
 

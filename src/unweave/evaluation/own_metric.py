@@ -26,7 +26,7 @@ class OwnScore:
 def own_metric(
     function: Callable[..., Any],
     *,
-    range: tuple[float, float] = (-math.inf, math.inf),
+    range: tuple[int | float, int | float] = (-math.inf, math.inf),
     better: Direction = "neither",
 ) -> Metric:
     """The row of a function, for ``metrics=`` and ``--metrics``; its name and what it needs are read from it.

@@ -68,6 +68,14 @@ class Matched:
     right: str
     matching: Matching
     identical: bool
+    n_used: tuple[int, int] = (0, 0)
+    """Latents that the left and the right model use."""
+    alike: float = 0.0
+    """The smaller of CKA and Procrustes between their mean codes."""
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.left, self.right
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,13 @@ class Similarity:
     comparisons: tuple[LayerComparison, ...]
     matched: tuple[Matched, ...]
     n_examples: int
+
+    def __str__(self) -> str:
+        """Whether they learnt the same, in one sentence."""
+        from unweave.evaluation.learnt_same import learnt_same
+
+        answer = learnt_same(self)
+        return f"one run, {len(self.comparisons)} comparisons" if answer is None else answer.sentence
 
 
 @dataclass(frozen=True)
@@ -125,7 +140,7 @@ def compare_runs(
         if watch is not None:
             watch(place, len(pairs), f"{left[0].member.group} and {right[0].member.group}")
         comparisons.append(_compare(left, right, estimator, n_permutations, seed))
-    return Similarity(tuple(m.name for m in members), tuple(comparisons), tuple(_match(seen)), len(images))
+    return Similarity(tuple(m.name for m in members), tuple(comparisons), tuple(_match(seen, estimator)), len(images))
 
 
 def _check_worlds(runs: Sequence[Run]) -> None:
@@ -235,7 +250,7 @@ def _measure(
     return cka, procrustes_matrix(left, right).scores, canonical.scores, canonical.saturated
 
 
-def _match(seen: list[_Seen]) -> list[Matched]:
+def _match(seen: list[_Seen], estimator: str) -> list[Matched]:
     ends = [one for one in seen if "@" not in one.member.group]
     return [
         Matched(
@@ -243,10 +258,17 @@ def _match(seen: list[_Seen]) -> list[Matched]:
             b.member.name,
             matching(a.mean, b.mean, left_active=a.used, right_active=b.used),
             _identical(a.member, b.member),
+            (int(a.used.sum()), int(b.used.sum())),
+            _alike(a.layers["mean"], b.layers["mean"], estimator),
         )
         for place, a in enumerate(ends)
         for b in ends[place + 1 :]
     ]
+
+
+def _alike(left: Tensor, right: Tensor, estimator: str) -> float:
+    cka, procrustes, _, _ = _measure((left,), (right,), estimator)
+    return min(float(cka), float(procrustes))
 
 
 def _identical(left: Member, right: Member) -> bool:

@@ -66,7 +66,7 @@ class CodeTable:
 
 @dataclass(frozen=True)
 class Roles:
-    """Which columns, or which arrays of an npz, are codes and which are factors; ``z*`` stands for all that begin so."""
+    """Which columns, or arrays of an npz, are codes and which are factors; ``z*`` stands for all that begin so."""
 
     codes: tuple[str, ...] = ()
     factors: tuple[str, ...] = ()
@@ -152,10 +152,10 @@ def _read_npz(path: Path, roles: Roles) -> CodeTable:
 
 def _arrays(arrays: Any, names: Sequence[str], part: str, path: Path) -> Any:
     """One array, or several side by side."""
-    found = [_check_array(_array(arrays, (name,), path), part, path) for name in names]
+    found: list[Any] = [_check_array(_array(arrays, (name,), path), part, path) for name in names]
     if len(found) < 2:
         return found[0] if found else None
-    columns = [one[:, None] if one.ndim == 1 else one for one in found]  # type: ignore[union-attr]
+    columns = [one[:, None] if one.ndim == 1 else one for one in found]
     if len({len(one) for one in columns}) > 1:
         raise ValueError(f"{path}: {' and '.join(names)} differ in their number of rows")
     return np.concatenate(columns, axis=-1)

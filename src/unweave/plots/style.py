@@ -14,6 +14,7 @@ from unweave.plots.arrays import TYPES
 
 if TYPE_CHECKING:
     import matplotlib.axes
+    import matplotlib.axis
     import matplotlib.figure
 
 INK, MUTED, LINE, SURFACE = "#1d2733", "#5b6773", "#dde2e7", "#fefefe"
@@ -59,10 +60,31 @@ def quiet(axes: "matplotlib.axes.Axes") -> None:
 
 
 def name_axes(axes: "matplotlib.axes.Axes", title: str = "", x: str = "", y: str = "") -> None:
-    """Title and labels; user's words are never read as formulas."""
+    """Title and labels; user's words are never read as formulas. Axes that are still free end at round numbers."""
+    if axes.get_aspect() == "auto":
+        for axis, free in ((axes.xaxis, axes.get_autoscalex_on()), (axes.yaxis, axes.get_autoscaley_on())):
+            if free:
+                _end_at_ticks(axis)
     axes.set_title(title, loc="left", fontsize=LARGE, fontweight="bold", color=INK, pad=8, parse_math=False)
     axes.set_xlabel(x, fontsize=NORMAL, color=MUTED, parse_math=False)
     axes.set_ylabel(y, fontsize=NORMAL, color=MUTED, parse_math=False)
+
+
+def _end_at_ticks(axis: "matplotlib.axis.Axis") -> None:
+    """Widen an axis to the ticks around its values, so that both of its ends carry a number."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    locator, (low, high) = axis.get_major_locator(), sorted(axis.get_view_interval())
+    logarithmic = axis.get_scale() == "log"
+    if isinstance(locator, FixedLocator | NullLocator) or (logarithmic and axis.axis_name == "x"):
+        return
+    if min(axis.get_data_interval()) >= 0.0 and not logarithmic:
+        low = max(low, 0.0)  # margins make no number negative that never is
+    ticks = np.asarray(locator.tick_values(*((low / 10, 10 * high) if logarithmic else (low, high))))
+    slack = 1e-9 * (high - low)
+    below, above = ticks[ticks <= low + slack], ticks[ticks >= high - slack]
+    if len(below) and len(above) and below.max() < above.min():
+        axis.axes.set(**{f"{axis.axis_name}lim": (below.max(), above.min())})
 
 
 def type_legend(axes: "matplotlib.axes.Axes", types: Sequence[str]) -> None:
