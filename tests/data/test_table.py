@@ -114,7 +114,7 @@ def test_gaps_are_refused_by_place_unless_told(tmp_path: Path, gap: str) -> None
     assert columns.standardised([[2.0, float("nan")]]).tolist() == [[0.0, 0.0]]
     path.write_text("a,b,kind\n1,10,x\n2,20,\n3,30,x\n")
     with pytest.raises(
-        ValueError, match="row 2 of the label 'kind' is empty: fill it in, or drop such rows, --world.missing drop"
+        ValueError, match=r"row 2 of the label 'kind' is empty: fill it in, or drop such rows, --world.missing drop"
     ):
         table(path, labels=("kind",), missing="mean").resolve()
 

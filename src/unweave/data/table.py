@@ -165,9 +165,10 @@ class Table(World):
         words = [name for name in names if name not in sheet.numbers]
         if words:
             others = ",".join(name for name in names if name in sheet.numbers)
+            place = f"{sheet.path}: column {words[0]!r}"
             raise ValueError(
-                f"{sheet.path}: column {words[0]!r} holds {sheet.kind(words[0])}, and a model learns from numbers: take it"
-                f" as a label, {_option('labels', ','.join([*labels, *words]))}, or choose the columns to learn from,"
+                f"{place} holds {sheet.kind(words[0])}, and a model learns from numbers: take it as a label,"
+                f" {_option('labels', ','.join([*labels, *words]))}, or choose the columns to learn from,"
                 f" {_option('columns', others or '…')}"
             )
         if not names:
