@@ -185,7 +185,7 @@ def test_what_does_not_fit_a_table_is_said_in_one_sentence(capsys: pytest.Captur
     few = ["--steps", "2", "--quiet", "--folder", "runs/bad"]
     for more, words in (
         (["--world.labels", "kind", "--network", "conv"], "the conv network needs images"),
-        ([], "column 'kind' holds words ('big'), and a model learns from numbers: say labels=kind"),
+        ([], "column 'kind' holds words ('big'), and a model learns from numbers: take it as a label, --world.labels"),
         (["--world.columns", "wdth"], "has no column 'wdth'; it has width, height, weight, kind"),
     ):
         assert main(["train", "people.csv", *more, *few]) != 0
