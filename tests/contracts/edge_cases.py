@@ -89,6 +89,9 @@ from unweave.studies.statistics.rank_correlations import rank_correlations
 from unweave.studies.statistics.transfer import share_beaten, transfer
 from unweave.studies.statistics.variance_explained import variance_explained
 from unweave.training.batches import Source, batch_of, draw, source_of
+from unweave.training.experiment import form_of
+from unweave.training.fleet import choice
+from unweave.training.fleet.members import arrange
 from unweave.training.progress import duration
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -203,7 +206,7 @@ def of_estimators() -> Cases:
         other = table.flip(1) * 2 + 0.1
         for measured in (cka, svcca, procrustes, matching):
             yield f"{name}: {measured.__name__}", all_of(measured, (table, other), (table, table))
-    for estimator, form in itertools.product(("unbiased", "biased"), ("auto", "samples", "features")):
+    for estimator, form in itertools.product(("unbiased", "biased"), ("auto", "gram", "feature")):
         yield (
             f"cka {estimator} {form}",
             lambda e=estimator, f=form: [said(cka, wide[:n], tied[:n], estimator=e, form=f) for n in (3, 4, 14)],
@@ -301,6 +304,13 @@ def of_supervised() -> Cases:
                 f"trees {name} {kind}",
                 lambda b=both, t=truth: [said(trees.fast_trees, b, t, b[:4], n) for n in (1, 3)],
             )
+    yield (
+        "shares",
+        lambda: [
+            logistic.shares(np.array(rows))
+            for rows in ([[0.0, 0.0, 0.0], [0.5, 0.5, 0.0]], [[0.2], [1.0]], [[0.0, 0.4]])
+        ],
+    )
     yield (
         "thresholds",
         lambda: [
@@ -1251,8 +1261,31 @@ def of_training() -> Cases:
         {"latents": 1},
     ):
         yield f"resolved {given}", lambda given=given: said(lambda: dataclasses.replace(steps, **given).resolve().id)
+    several = {"vae": uw.BetaVAE(), "factor": uw.FactorVAE(), "full": uw.BetaVAEFull(), "told": OBJECTIVES["ivae"]()}
+    for (name, method), device in itertools.product(several.items(), ("cpu", "cuda:0")):
+        one = dataclasses.replace(steps, objective=method, plan=uw.Plan(device, 1, "fp32"))
+        yield f"arranged {name} on {device}", partial(_arranged, one)
+    for name, method in several.items():
+        yield f"size of {name}", partial(_sized, dataclasses.replace(steps, objective=method))
     for precision in ("auto", "fp32", "bf16", "tf32", "fp8"):
         yield f"precision {precision}", lambda p=precision: said(uw.Plan("cpu", 3, p).resolve)
+
+
+def _arranged(one: uw.Experiment) -> Any:
+    wide = dataclasses.replace(one, latents=one.latents + 1)
+    found = [
+        (least, n, len(members.experiments), members.given[-3:], members.latents, str(members.groups))
+        for least, n in itertools.product((1, 2, 16), (1, 2, 3, 16, 17))
+        for members in [arrange([*[one] * n, wide], least=least)]
+    ]
+    return [found, choice.least_group(one), choice.side_by_side(one)]
+
+
+def _sized(one: uw.Experiment) -> Any:
+    form = form_of(one.objective, one.world.load())
+    with torch.device("meta"):
+        networks = one.objective.networks(one.architecture(form.shape, form.labels))
+    return [choice._n_parameters(networks.values()), choice._n_activations(networks, one, form)]
 
 
 def _source(methods: list[Any], world: Any, **given: Any) -> Source:
