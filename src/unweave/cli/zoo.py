@@ -52,9 +52,7 @@ def _list(what: Sequence[str], place: str | None, as_json: bool) -> None:
     ]
     titles = [name.partition(".")[0].removesuffix("_score") for name in scores]
     print_table(f"zoo at {found.place}", ["name", "world", "objective", "latents", *titles], rows)
-    say(
-        "scores are those of mean codes. Open one with: uw.load('zoo:NAME'), or bring it here with: unweave zoo pull NAME"
-    )
+    say("scores are of mean codes. Open one with uw.load('zoo:NAME'), or bring it here with: unweave zoo pull NAME")
 
 
 def _pull(what: Sequence[str], place: str | None, as_json: bool) -> None:

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 LIST, FORMAT, LONGEST = "zoo.json", 1, 1 << 24
 OWN = Path(__file__).parents[1] / "zoo"
 """The models that come with the package."""
-CARRIED = ("config.json", "model.safetensors", "history.parquet", "history.csv", "scores.json")
+CARRIED = ("config.json", "model.safetensors", "history.parquet", "history.csv")
+LONG = 100
+"""Numbers of a list that a metric kept for its own figure, and that a zoo leaves out."""
 SHOWN = ("mig", "dci.disentanglement", "mcc", "factor_vae_score")
 
 
@@ -176,6 +178,7 @@ def put(run: Run, target: Path) -> ZooModel:
     for name in CARRIED:
         if run.files.has(name):
             folder.write(name, run.files.read(name))
+    folder.write_json("scores.json", _without_long_lists(run.files.read_json("scores.json")))
     folder.write("README.md", card(run))
     files = {name: content for name in (*folder.names(), "SHA256SUMS") if (content := (target / name).read_bytes())}
     sizes = {name: (len(content), _sha256(content)) for name, content in sorted(files.items())}
@@ -190,6 +193,13 @@ def put(run: Run, target: Path) -> ZooModel:
         shown_scores(run.files.read_json("scores.json")),
         sizes,
     )
+
+
+def _without_long_lists(kept: Any) -> Any:
+    if isinstance(kept, dict):
+        short = {name: one for name, one in kept.items() if not isinstance(one, list) or len(one) <= LONG}
+        return {name: _without_long_lists(one) for name, one in short.items()}
+    return kept
 
 
 def shown_scores(kept: Mapping[str, Any]) -> dict[str, float]:
@@ -220,7 +230,7 @@ def pull(name: str, target: Path | str) -> Run:
         raise ModuleNotFoundError("the hub needs one more package: pip install 'unweave[hub]'") from error
     if Path(target).exists() and any(Path(target).iterdir()):
         raise ValueError(f"{target} is not empty; choose another folder")
-    patterns = [*CARRIED, "README.md", "SHA256SUMS"]
+    patterns = [*CARRIED, "scores.json", "README.md", "SHA256SUMS"]
     snapshot_download(name, local_dir=str(target), allow_patterns=patterns)
     return Run(target)
 

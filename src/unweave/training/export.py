@@ -213,7 +213,7 @@ Of {kept["n_samples"]:,} examples, with intervals at 95 % over random halves of 
 def _with_interval(score: Mapping[str, Any] | None) -> str:
     if score is None or not isinstance(score["value"], int | float):
         return "" if score is None else str(score["value"])
-    low, high = score.get("interval") or (None, None)
+    low, high = score.get("low"), score.get("high")
     return f"{score['value']:.3f}" + ("" if low is None or high is None else f" ({low:.3f} … {high:.3f})")
 
 
