@@ -92,3 +92,5 @@ NETWORKS: list[type[Network]] = [uw.Conv, uw.ConvStudy, uw.Linear, uw.MLP, uw.Ma
 LIKELIHOODS: list[type[Likelihood]] = [uw.Bernoulli, uw.Gaussian, uw.LearnedGaussian, uw.SquaredError]
 OPTIMISERS: list[type[Optimiser]] = [uw.AdaGrad, uw.Adam, uw.AdamW, uw.SGD]
 assert_type(uw.BetaVAE(6), uw.BetaVAE)
+assert_type(uw.zoo(), uw.Zoo)
+assert_type(uw.zoo().load("demo-0"), uw.Run)

@@ -43,9 +43,9 @@ SLOW = r"fuzz|kills|browser|test_ray|slurm|gpu|faults|end_to_end|recipes/|pages/
 """Test files that take long, and look at whole commands rather than at one expression."""
 EVERYWHERE = ("tests/contracts/test_defaults.py", "tests/contracts/test_same_numbers.py")
 """Contracts over all modules, which they do not import by name."""
-ENOUGH, HUNG, PATIENCE, MOST_FILES = 75, 240, 900.0, 7
+ENOUGH, HUNG, PATIENCE, NEAREST, MOST_FILES = 60, 240, 900.0, 3, 7
 """Seconds of the processor after which no further test is begun, after which one hangs; seconds on a busy machine;
-test files that are asked besides those that run the line."""
+test files that are asked besides those that run the line, and where none does."""
 LIBRARIES = (
     "torch",
     "numpy",
@@ -180,11 +180,13 @@ def drawn(seed: int, n: int) -> list[Change]:
     return random.Random(seed).sample(known, min(n, len(known)))
 
 
-def tests_for(change: Change) -> list[str]:
-    """Tests and test files that should mind a change, the first first."""
+def tests_for(change: Change) -> tuple[list[str], list[str]]:
+    """Tests that should mind a change, and those that are asked where none of them does."""
     near = tests_near(change.file)
     exact, making = covering.tests_of(change.file, _statement(change))
-    return [*_quick_first(exact, near), *making, *(test for test in near if test not in making)]
+    if not exact:
+        return making or near[:NEAREST], near if making else near[NEAREST:]
+    return _quick_first(exact, near), [*making, *(test for test in near[:NEAREST] if test not in making)]
 
 
 def _statement(change: Change) -> range:
@@ -233,7 +235,7 @@ def tests_near(file: str) -> list[str]:
         return not named, -len(list(shared)), near[test], len(test)
 
     known = [test for test in sorted(near, key=rank) if not re.search(SLOW, test) and test not in EVERYWHERE]
-    first, others = known[:3], sorted(known[3:], key=lambda test: (near[test], len(test)))
+    first, others = known[:NEAREST], sorted(known[NEAREST:], key=lambda test: (near[test], len(test)))
     return [*first, *EVERYWHERE, *others[: MOST_FILES - len(first)]]
 
 
@@ -286,7 +288,9 @@ def tried(change: Change, place: Path) -> tuple[str, str]:
     kept = target.read_text()
     target.write_text(changed_text(target, change.place))
     try:
-        return _run(tests_for(change), place)
+        first, others = tests_for(change)
+        outcome, said = _run(first, place)
+        return _run(others, place) if outcome == "survived" and others else (outcome, said)
     finally:
         target.write_text(kept)
 
@@ -404,7 +408,7 @@ def main() -> int:
     chosen = drawn(given.seed, given.changes)
     if given.list:
         for number, change in enumerate(chosen):
-            print(number, f"{change.file}:{change.line}", change.before, "→", change.after, *tests_for(change)[:3])
+            print(number, f"{change.file}:{change.line}", change.before, "→", change.after, *tests_for(change)[0][:3])
         return 0
     covering.recorded()
     for name in LIBRARIES:
@@ -412,7 +416,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as made:
         place = copied(Path(made) / "copy")
         if given.only is not None:
-            print(chosen[given.only], tests_for(chosen[given.only])[:20], *tried(chosen[given.only], place), sep="\n")
+            print(
+                chosen[given.only], tests_for(chosen[given.only])[0][:20], *tried(chosen[given.only], place), sep="\n"
+            )
             return 0
         told = _told(given, chosen, lambda change: tried(change, place))
     print(report(told))

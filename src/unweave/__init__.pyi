@@ -52,6 +52,8 @@ from unweave.models.optimisers import AdaGrad as AdaGrad
 from unweave.models.optimisers import Adam as Adam
 from unweave.models.optimisers import AdamW as AdamW
 from unweave.recipes.opened import Run as Run
+from unweave.recipes.zoo import Zoo as Zoo
+from unweave.recipes.zoo import zoo as zoo
 from unweave.studies.run import run_study as run_study
 from unweave.studies.study import Study as Study
 from unweave.training.experiment import Experiment as Experiment

@@ -43,6 +43,7 @@ from unweave.recipes.dimension import dimension as search_dimension
 from unweave.recipes.dimension_search import DimensionSearch, MethodName
 from unweave.recipes.opened import Run
 from unweave.recipes.perturb import Attack, Made
+from unweave.recipes.zoo import zoo
 from unweave.shapes import Tensor
 from unweave.training import loop
 from unweave.training.experiment import FOR_PICTURES, Plan, experiment_from, experiment_to
@@ -178,6 +179,14 @@ def train(
         return Run(loop.train(experiment, folder, data=data, how=how))
 
 
+def _opened(run: Any) -> Run:
+    if isinstance(run, BareRun):
+        return run if isinstance(run, Run) else Run(run.path, run.device)
+    if not isinstance(run, str | Path):
+        raise ValueError(f"a run is given as such or by its folder, not as {type(run).__name__}")
+    return Run(run)
+
+
 def _told(**components: Any) -> dict[str, Any]:
     """Components that are not the usual ones, so that a table may have its own."""
     return {name: one for name, one in components.items() if one is not FOR_PICTURES[name]}
@@ -196,13 +205,17 @@ def resume(folder: str | Path, *, data: Data | None = None, quiet: bool = False)
 
 
 def load(folder: str | Path) -> Run:
-    """Open a run by its folder. Every file is checked against its checksum before it is used.
+    """Open a run by its folder, or a model of the zoo by ``"zoo:NAME"``. Every file is checked before it is used.
 
     >>> import unweave as uw
     >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
     >>> uw.load("runs/tiny").experiment.latents
     3
+    >>> uw.load("zoo:demo-0").experiment.latents
+    6
     """
+    if isinstance(folder, str) and folder.startswith("zoo:"):
+        return zoo().load(folder.removeprefix("zoo:"))
     return Run(folder)
 
 
@@ -214,7 +227,7 @@ def report(run: Run | str | Path) -> Path:
     >>> uw.report(run).name
     'report.html'
     """
-    return (run if isinstance(run, Run) else Run(run)).report()
+    return _opened(run).report()
 
 
 def traverse(run: Run | str | Path, *, latents: Sequence[int] | None = None, n: int = 9, width: float = 2.5) -> Tensor:
@@ -225,8 +238,7 @@ def traverse(run: Run | str | Path, *, latents: Sequence[int] | None = None, n: 
     >>> uw.traverse(run, latents=[0, 2], n=5).shape
     torch.Size([2, 5, 1, 32, 32])
     """
-    opened = run if isinstance(run, Run) else Run(run)
-    return opened.traverse(latents=None if latents is None else list(latents), n=n, width=width)
+    return _opened(run).traverse(latents=None if latents is None else list(latents), n=n, width=width)
 
 
 @overload
@@ -279,6 +291,8 @@ def diagnose(what: Any, variance: Any = None, *, n_factors: int | None = None, *
     >>> [finding.name for finding in found.findings]
     ['over_pruned', 'passive']
     """
+    if isinstance(what, Data | World):
+        raise ValueError("diagnose looks at models: train one first, or give a run, its folder, or codes")
     if isinstance(what, BareRun):
         return diagnose_run(what, n_factors=n_factors, **options)
     if isinstance(what, str | Path):
@@ -314,7 +328,7 @@ def compare(
     1.0
     """
     return compare_runs(
-        [run if isinstance(run, BareRun) else Run(run) for run in runs],
+        [_opened(run) for run in runs],
         n=n,
         seed=seed,
         snapshots=snapshots,
@@ -413,7 +427,7 @@ class PerturbSettings(ModelSettings, total=False):
 
 
 def perturb(
-    world: str | World | Mapping[str, Any] | None = None,
+    world: Any = None,
     folder: str | Path | None = None,
     *,
     foster: Sequence[str | Path | Run] = (),
@@ -440,11 +454,12 @@ def perturb(
     told: dict[str, Any] = {name: value for name, value in settings.items() if name in names}
     model = {name: value for name, value in settings.items() if name not in told}
     given = [*sides[0], *sides[1]]
-    base, attack = perturbing.micro() if world == "micro" and not given else (None, Attack())
+    is_micro = isinstance(world, str) and world == "micro"
+    base, attack = perturbing.micro() if is_micro and not given else (None, Attack())
     if base is None and (given or world is None):
         base = perturbing.base_of(given)
     plain = {} if base is None else dict(experiment_to(base))
-    experiment = experiment_from(plain | ({} if world is None else {"world": world}) | model)
+    experiment = experiment_from(plain | ({} if world is None else {"world": as_world(world)}) | model)
     with contextlib.nullcontext() if quiet else bars() as watch:
         how = RunOptions(() if watch is None else (watch,))
         return perturbing.perturb(

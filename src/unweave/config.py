@@ -189,6 +189,12 @@ def from_plain(kind: Any, plain: Any, tables: Tables, place: str = "config") -> 
     return _number_or_text(kind, plain, place)
 
 
+def without_hidden(config: Any) -> Any:
+    """A component with everything that is filled in by itself left empty: what a person has chosen."""
+    hidden = [field for field in dataclasses.fields(config) if field.metadata.get("hidden")]
+    return dataclasses.replace(config, **{field.name: field.default for field in hidden}) if hidden else config
+
+
 def component_name(component: Any) -> str:
     """The name a component is written under: its own inside this package, its import path outside."""
     cls = type(component)

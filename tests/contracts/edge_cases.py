@@ -1,12 +1,14 @@
 """Cases for test_same_numbers.py at the edges: nothing, one, two; ties; exactly at a threshold; what never varies."""
 
 import dataclasses
+import io
 import itertools
 import math
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,15 @@ import polars as pl
 import torch
 
 import unweave as uw
-from unweave.data import WORLDS, cells, pairings, pairs, pixels, sequences
+from unweave.data import WORLDS, cells, image_sources, pairings, pairs, pixels, sequences
 from unweave.data import correlated as correlations
 from unweave.data.altered import UniformNoise, fold
 from unweave.data.factors import Factor, FactorSpace
+from unweave.data.images import Images
+from unweave.data.labels_csv import read_labels_csv
 from unweave.data.micro import SPACE, Micro
 from unweave.data.notebook import chosen_rows
+from unweave.data.pairs_csv import checked_pairs, read_pairs_csv
 from unweave.data.pcl_toy import PCLToy
 from unweave.data.procedural import disc, dsprites, nuisances, shapes3d, sprites
 from unweave.data.synthetic import rotation
@@ -30,6 +35,7 @@ from unweave.evaluation.diagnosis import diagnose_codes
 from unweave.evaluation.finding import Expected, counted, named
 from unweave.evaluation.score_differences import Difference, differences_to_plain
 from unweave.evaluation.scores import Number, around, spread, written
+from unweave.evaluation.tables import read_tables
 from unweave.metrics import METRICS
 from unweave.metrics.dimension.intrinsic import intrinsic
 from unweave.metrics.dimension.neighbours import distinct, neighbour_distances
@@ -83,6 +89,9 @@ from unweave.studies.statistics.rank_correlations import rank_correlations
 from unweave.studies.statistics.transfer import share_beaten, transfer
 from unweave.studies.statistics.variance_explained import variance_explained
 from unweave.training.batches import Source, batch_of, draw, source_of
+from unweave.training.experiment import form_of
+from unweave.training.fleet import choice
+from unweave.training.fleet.members import arrange
 from unweave.training.progress import duration
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -197,7 +206,7 @@ def of_estimators() -> Cases:
         other = table.flip(1) * 2 + 0.1
         for measured in (cka, svcca, procrustes, matching):
             yield f"{name}: {measured.__name__}", all_of(measured, (table, other), (table, table))
-    for estimator, form in itertools.product(("unbiased", "biased"), ("auto", "samples", "features")):
+    for estimator, form in itertools.product(("unbiased", "biased"), ("auto", "gram", "feature")):
         yield (
             f"cka {estimator} {form}",
             lambda e=estimator, f=form: [said(cka, wide[:n], tied[:n], estimator=e, form=f) for n in (3, 4, 14)],
@@ -295,6 +304,13 @@ def of_supervised() -> Cases:
                 f"trees {name} {kind}",
                 lambda b=both, t=truth: [said(trees.fast_trees, b, t, b[:4], n) for n in (1, 3)],
             )
+    yield (
+        "shares",
+        lambda: [
+            logistic.shares(np.array(rows))
+            for rows in ([[0.0, 0.0, 0.0], [0.5, 0.5, 0.0]], [[0.2], [1.0]], [[0.0, 0.4]])
+        ],
+    )
     yield (
         "thresholds",
         lambda: [
@@ -1103,6 +1119,108 @@ def _examples(world: Any) -> Any:
     return [len(data), data.examples(rows, seed=2, step=3), known, data.pairs, world.told(data)]
 
 
+def of_files() -> Cases:
+    """Small files of other people's: what is read of them, or the sentence that refuses them."""
+    three = ["a.png", "b/c.png", "d.png"]
+    texts = [
+        "file,age\na.png,1\nb/c.png,2\nd.png,3\n", "file,age,kind\na.png,1.5,x\nd.png,2,y\nb/c.png,3,x\n", "file,age\n",
+        "file\na.png\n", "file;age\na.png;1\n", "a.png,1\n", "file,\na.png,1\n", "file,a,a\na.png,1,2\n", "", "\n\n",
+        "file,age\na.png,1\na.png,2\n", "file,age\nx.png,1\n", "file,age\na.png,1,2\n", 'file,age\n"a.png,1\n',
+        "file,a\n\0",
+        "\ufefffile,age\n\na.png, 1\nb/c.png,x\nd.png,3\n", "file,age\na.png,1\n", "file,age\na.png,1\nd.png,2\n",
+    ]  # fmt: skip
+    yield "labels", lambda: [_read(read_labels_csv, "labels.csv", text.encode(), three) for text in texts]
+    yield "labels of bytes", lambda: _read(read_labels_csv, "labels.csv", b"\xff\xfe\x00", three)
+    texts_of_pairs = [
+        "first,second\n0,1\n2,1\n", "first,second\na.png,d.png\n", "0,1\n", "first\n0\n", "first;second\n0;1\n",
+        "x,y\n",
+        "x,y\n0,0\n", "x,y\n0,3\n", "x,y\n0,-1\n", "x,y\n0,1,2\n", "x,y\n0,\n", "x,y\n0,q.png\n", "x,y\n0," + "9" * 19,
+        "a.png,y\n", "x,y,z\n", "x,y\n2,a.png\n", "x,y\n0," + "0" * 17 + "1", "x,y\n0," + "0" * 18 + "1",
+    ]  # fmt: skip
+    yield "pairs", lambda: [_read(read_pairs_csv, "pairs.csv", text.encode(), 3, three) for text in texts_of_pairs]
+    arrays_of_pairs: list[Any] = [[[0, 1]], [[0, 3]], [[-1, 0]], [[0.5, 1]], [0, 1], [[0, 1, 2]], np.zeros((0, 2), int)]
+    yield "arrays of pairs", lambda: [said(checked_pairs, np.array(a), 3, "p") for a in arrays_of_pairs]
+    tables_of = [
+        "code_a,z1,latent,factor_x,y\n1,2,3,a,1\n4,5,6,b,2\n", "z,year\n1,2\n2,3\n", "a,b\n1,2\n", "z0,y\n1,\n2,1\n",
+        "z0,y\n1,nan\n2,1\n", "z0,y\nx,1\n", "z0,z0\n1,2\n", "z_a,variance_a,label_b\n0.5,0.1,1\n1.5,0.2,0\n",
+        "z0\n", "",
+        "z0,y\n1,a\n2,1\n", "z0,y\n1,true\n2,false\n", "Z0,Y1\n1,1.5\n2,1.0\n",
+        ",".join(f"c{k}" for k in range(9)) + "\n",
+    ]  # fmt: skip
+    yield "tables of text", lambda: [_read(lambda p: read_tables([p]), "t.csv", text.encode()) for text in tables_of]
+    held: list[dict[str, Any]] = [
+        {"codes": np.ones((2, 2))}, {"z": np.ones((2, 3, 2)), "y": np.array([[1], [2], [3]])},
+        {"other": np.ones(2)}, {},
+        {"codes": np.array([[1.0, np.nan]])}, {"codes": np.array([np.inf, 1.0])}, {"codes": np.ones((1, 2,
+        2)) * np.nan},
+        {"codes": np.ones((2, 1)), "factors": np.array(["a", "b"])}, {"latents": np.ones((2, 1)), "labels": [["1"],
+        ["2"]]},
+        {"codes": np.ones((2, 1)), "factors": np.array([["a", "1"], ["b", "2"]])}, {"codes": np.ones(2),
+        "factors": [1, 2]},
+        {"codes": np.ones((2, 2)), "latent_names": ["u", "v"], "factor_names": ["w"], "factors": [[1], [2]]},
+        {"codes": np.ones((2, 2)), "latent_names": ["u"], "variance": np.ones((2, 2))}, {"codes": np.array([None])},
+    ]  # fmt: skip
+    yield "tables of arrays", lambda: [_read(lambda p: read_tables([p]), "t.npz", _npz(one)) for one in held]
+    kinds: list[np.ndarray] = [
+        np.zeros((2, 4, 4)), np.ones((2, 4, 4), bool), np.ones((2, 4, 4), np.uint8), np.full((2, 4, 4), 2, np.uint8),
+        np.full((2, 4, 4), 255), np.full((2, 4, 4), 256), np.full((2, 4, 4), -1), np.full((2, 4, 4), 1.5),
+        np.zeros((2, 4)),
+        np.full((2, 3, 4, 4), 300.0), np.zeros((2, 4, 4, 3)), np.zeros((2, 3, 4, 4)), np.zeros((2, 4, 4, 2)),
+        np.zeros((0, 4, 4)),
+        np.zeros((2, 4, 4, 1)), np.zeros((2, 1, 4, 3)), np.full((1, 2, 2), np.nan), np.full((2, 4, 4), "a"),
+        np.full((2, 4, 4), -0.1),
+        np.arange(1001 * 4).reshape(1001, 2, 2) / 4003, np.zeros((2, 0, 4)), np.full((2, 3, 4, 4), 255.0),
+    ]  # fmt: skip
+    yield "pictures", lambda: [said(_picture, images) for images in kinds]
+    names: list[tuple[Any, ...]] = [
+        (["images", "x"], None), (["q"], None), (["q", "r"], None), (["q", "r"], "r"), (["q"], "r"), (["x",
+        "data"], None)
+    ]  # fmt: skip
+    yield "keys", lambda: [said(image_sources._key, Path("f"), n, w, ("images", "x"), "images") for n, w in names]
+    data = np.arange(4 * 6 * 5).reshape(4, 6, 5).astype(np.uint8)
+    ways: list[dict[str, Any]] = [
+        {}, {"size": 4}, {"size": 3, "height": 5}, {"size": 4, "fit": "pad"}, {"colour": "rgb"}, {"labels": "none"},
+        {"size": 4, "fit": "stretch"}, {"key": "x"}, {"labels": "y"}, {"pairs": "p"}, {"sequences": True},
+    ]  # fmt: skip
+    content = _npz(
+        {"images": data, "labels": np.array([1, 2, 1, 0]), "x": data[:2], "y": np.eye(4), "p": np.array([[0, 1]])}
+    )
+    yield "own images", lambda: [_read(_own, "own.npz", content, **way) for way in ways]
+    film = {"images": np.arange(2 * 3 * 4 * 4).reshape(2, 3, 4, 4).astype(np.uint8)}
+    moving: list[dict[str, Any]] = [{"segments": n, "furthest": f} for n in (None, 1, 2, 3, 4) for f in (1, 2)]
+    told: list[dict[str, Any]] = [{}, {"labels": np.arange(6).reshape(2, 3)}, {"labels": np.array([3, 5])}]
+    yield (
+        "own films",
+        lambda: [_read(_own, "own.npz", _npz(film | more), sequences=True, **way) for way in moving for more in told],
+    )
+
+
+def _read(reader: Callable[..., Any], name: str, content: bytes, *given: Any, **options: Any) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(content)
+        found = said(reader, path, *given, **options)
+    return found.replace(folder, "…") if isinstance(found, str) else found
+
+
+def _npz(arrays: dict[str, Any]) -> bytes:
+    made = io.BytesIO()
+    np.savez(made, **{name: np.asarray(array) for name, array in arrays.items()})
+    return made.getvalue()
+
+
+def _picture(images: np.ndarray) -> Any:
+    found = image_sources.checked(images, Path("f"))
+    return [found.shape, str(found.dtype), found]
+
+
+def _own(path: Path, **options: Any) -> Any:
+    world = Images(str(path), **options)
+    data = world.load()
+    known = [data.label_names, data.labels, data.pairs, data.segments]
+    return [data.shape, data.packing, data.store, *known, world.told(data), world.resolve().found]
+
+
 def of_training() -> Cases:
     small: dict[str, Any] = {"batch_size": 5, "steps": 20, "plan": uw.Plan("cpu", 1), "network": uw.MLP((6,), (6,))}
     for name, method in OBJECTIVES.items():
@@ -1143,8 +1261,31 @@ def of_training() -> Cases:
         {"latents": 1},
     ):
         yield f"resolved {given}", lambda given=given: said(lambda: dataclasses.replace(steps, **given).resolve().id)
+    several = {"vae": uw.BetaVAE(), "factor": uw.FactorVAE(), "full": uw.BetaVAEFull(), "told": OBJECTIVES["ivae"]()}
+    for (name, method), device in itertools.product(several.items(), ("cpu", "cuda:0")):
+        one = dataclasses.replace(steps, objective=method, plan=uw.Plan(device, 1, "fp32"))
+        yield f"arranged {name} on {device}", partial(_arranged, one)
+    for name, method in several.items():
+        yield f"size of {name}", partial(_sized, dataclasses.replace(steps, objective=method))
     for precision in ("auto", "fp32", "bf16", "tf32", "fp8"):
         yield f"precision {precision}", lambda p=precision: said(uw.Plan("cpu", 3, p).resolve)
+
+
+def _arranged(one: uw.Experiment) -> Any:
+    wide = dataclasses.replace(one, latents=one.latents + 1)
+    found = [
+        (least, n, len(members.experiments), members.given[-3:], members.latents, str(members.groups))
+        for least, n in itertools.product((1, 2, 16), (1, 2, 3, 16, 17))
+        for members in [arrange([*[one] * n, wide], least=least)]
+    ]
+    return [found, choice.least_group(one), choice.side_by_side(one)]
+
+
+def _sized(one: uw.Experiment) -> Any:
+    form = form_of(one.objective, one.world.load())
+    with torch.device("meta"):
+        networks = one.objective.networks(one.architecture(form.shape, form.labels))
+    return [choice._n_parameters(networks.values()), choice._n_activations(networks, one, form)]
 
 
 def _source(methods: list[Any], world: Any, **given: Any) -> Source:
@@ -1175,5 +1316,6 @@ GROUPS: dict[str, Callable[[], Cases]] = {
     "edges of models": of_models,
     "edges of losses": of_losses,
     "edges of data": of_data,
+    "edges of files": of_files,
     "edges of training": of_training,
 }

@@ -44,6 +44,7 @@ from unweave.models import LIKELIHOODS, NETWORKS, OBJECTIVES, OPTIMISERS, Method
 from unweave.models.autoencoder import Architecture, Autoencoder
 from unweave.models.networks import Maxout
 from unweave.models.objectives import IVAE, PCL, WSGAN, AnnealedVAE, FactorVAE, SemiVAE
+from unweave.studies.measures import MEASURES, Measure
 from unweave.studies.statistics import intervals
 from unweave.studies.statistics import permutation as tests_of
 from unweave.studies.statistics.line_search import line_search
@@ -183,8 +184,20 @@ def of_runs() -> Iterator[tuple[str, Case]]:
     used = torch.tensor([True, False, True])
     yield "decoder", lambda: look_at_decoder(trained(), images(), code(), used, n_jacobians=8)
     yield "over training", lambda: over_training(trained(), images(), ["active", "passive", "mixed"])
+    for name, measured in MEASURES.items():
+        for n in (9, 60) if name not in ("classifier", "accuracy_by_type", "downstream") else ():  # which fit for long
+            yield f"{name} over {n}", lambda measured=measured, n=n: _measured(measured, n)
     yield "two runs", lambda: compare_runs([trained(), trained(1)], n=40, n_permutations=9)
     yield "snapshots", lambda: compare_runs([trained()], n=40, n_permutations=9, snapshots=True)
+
+
+def _measured(measure_of: type[Measure], n: int) -> Any:
+    """A measure of the small run over few examples."""
+    known = {field.name for field in dataclasses.fields(measure_of)}
+    given: dict[str, Any] = {"n_samples": n} if "n_samples" in known else {}
+    quick = {"layers": True, "every": 10}
+    given |= {name: value for name, value in quick.items() if name in known}
+    return measure_of(**given)(trained())
 
 
 def of_studies() -> Iterator[tuple[str, Case]]:
@@ -316,7 +329,7 @@ def differences(found: Any, known: Any, place: str = "", close: float = 2e-4) ->
     elif isinstance(known, list) and isinstance(found, list) and len(known) == len(found):
         for number, (one, other) in enumerate(zip(found, known)):
             yield from differences(one, other, f"{place}[{number}]", close)
-    elif found != known and not _close(str(found), str(known), close):
+    elif found != known and (type(found) is not type(known) or not _close(str(found), str(known), close)):
         yield f"{place or 'all'}: {str(found)[:120]}, was {str(known)[:120]}"
 
 

@@ -60,7 +60,7 @@ def test_arrays(tmp_path: Path) -> None:
     assert (data.columns.names, data.label_names) == (("a", "b", "c"), ("y",))
     assert table(tmp_path / "x.npz", labels=("none",)).load().labels is None
     np.savez(tmp_path / "two.npz", first=VALUES, second=VALUES)
-    with pytest.raises(ValueError, match="say key= for one of first, second"):
+    with pytest.raises(ValueError, match="say with key which of these is: first, second"):
         table(tmp_path / "two.npz").resolve()
     assert len(table(tmp_path / "two.npz", key="second").load()) == 40
     with pytest.raises(ValueError, match="has no array 'third'; it has first, second"):
@@ -83,7 +83,10 @@ def test_columns_and_labels_are_chosen_by_name_and_pattern(tmp_path: Path) -> No
 
 def test_words_are_refused_by_name_with_what_to_do(tmp_path: Path) -> None:
     frame().write_csv(tmp_path / "people.csv")
-    with pytest.raises(ValueError, match=r"column 'kind' holds words \('plum'\).* say labels=age,kind, or .*columns="):
+    with pytest.raises(
+        ValueError,
+        match=r"column 'kind' holds words \('plum'\).* --world.labels age,kind .*--world.columns .a,b,z one.",
+    ):
         table(tmp_path / "people.csv", labels=("age",)).resolve()
     (tmp_path / "one.csv").write_text("a,b\n1,2\n3,many\n5,6\n")
     with pytest.raises(ValueError, match="column 'b' holds words"):
@@ -96,7 +99,10 @@ def test_words_are_refused_by_name_with_what_to_do(tmp_path: Path) -> None:
 def test_gaps_are_refused_by_place_unless_told(tmp_path: Path, gap: str) -> None:
     path = tmp_path / "gaps.csv"
     path.write_text(f"a,b,kind\n1,10,x\n2,{gap},y\n3,30,x\n{gap},50,y\n")
-    with pytest.raises(ValueError, match=r"row 2 of column 'b' is empty, and one more cell is: .*missing=drop .*mean"):
+    with pytest.raises(
+        ValueError,
+        match=r"row 2 of column 'b' is empty, and one more cell is: .*--world.missing drop .*--world.missing mean",
+    ):
         table(path, labels=("kind",)).resolve()
     dropped = table(path, labels=("kind",), missing="drop").load()
     assert in_units(dropped).round(4).tolist() == [[1, 10], [3, 30]]
@@ -107,7 +113,9 @@ def test_gaps_are_refused_by_place_unless_told(tmp_path: Path, gap: str) -> None
     assert columns is not None
     assert columns.standardised([[2.0, float("nan")]]).tolist() == [[0.0, 0.0]]
     path.write_text("a,b,kind\n1,10,x\n2,20,\n3,30,x\n")
-    with pytest.raises(ValueError, match="row 2 of the label 'kind' is empty: fill it in, or say missing=drop"):
+    with pytest.raises(
+        ValueError, match=r"row 2 of the label 'kind' is empty: fill it in, or drop such rows, --world.missing drop"
+    ):
         table(path, labels=("kind",), missing="mean").resolve()
 
 
@@ -199,6 +207,21 @@ def test_a_table_that_grows_moves_or_goes(tmp_path: Path, monkeypatch: pytest.Mo
         warnings.simplefilter("error")
         found = world.near(moved / "runs" / "a").load()
     assert torch.equal(found.store, before.store)
+
+
+def test_a_kept_table_is_read_instead_and_written_again_where_it_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    frame().write_csv(path)
+    world = table(path, labels=("age", "kind")).resolve()
+    assert isinstance(world, Table)
+    first, copy = world.load(), world._copy()
+    again = world.load()
+    assert torch.equal(again.store, first.store)
+    assert torch.equal(again.labels, first.labels)  # type: ignore[arg-type]
+    whole = copy.read_bytes()
+    copy.write_bytes(whole[:-100])
+    assert torch.equal(world.load().store, first.store)
+    assert np.load(copy)["values"].shape == (40, 3)
 
 
 def test_standardising_is_undone_for_numbers_of_any_size(tmp_path: Path) -> None:

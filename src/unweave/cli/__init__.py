@@ -18,6 +18,7 @@ GROUPS = {
         "train": "train a model, or many",
         "resume": "go on with an interrupted run",
         "export": "write a trained model for others to load",
+        "zoo": "trained models to begin with, and folders of them to host",
     },
     "see what a model has learned": {
         "show": "its latents, losses and files",

@@ -7,24 +7,31 @@ from typing import Any
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
 from unweave.cli.options import command, parse, typed
-from unweave.config import from_plain, to_plain
+from unweave.config import to_plain
 from unweave.data import WORLDS, World
+from unweave.data.columns import shortened
 from unweave.data.files import fetch, place_of
+from unweave.data.own import as_world, is_own_path
 from unweave.data.supervision import supervision_of
 from unweave.data.world import Card
-from unweave.training.experiment import TABLES
 from unweave.trusted import plug_in_names
 
 EXAMPLES = """examples:
   unweave worlds
   unweave worlds micro cars3d      more about each
+  unweave worlds people.csv        a table or a folder of your own
   unweave worlds get mnist         fetch its files"""
 
 
 def run(argv: Sequence[str]) -> int:
     """List all worlds, describe one, or fetch one; 1 where something could not be fetched."""
     parser = command("unweave worlds", "List the data sets, describe one, or fetch one.", examples=EXAMPLES)
-    parser.add_argument("name", nargs="*", metavar="NAME", help="describe this world; `get NAME` fetches its files")
+    parser.add_argument(
+        "name",
+        nargs="*",
+        metavar="NAME",
+        help="describe this world, or data of your own by their path; `get NAME` fetches its files",
+    )
     parser.add_argument(
         "--unchecked", action="store_true", help="fetch files of which no checksum is known, and keep what arrives"
     )
@@ -34,7 +41,7 @@ def run(argv: Sequence[str]) -> int:
         if not given.name[1:]:
             raise ValueError("say which: unweave worlds get NAME; `unweave worlds` lists them")
         return _get_all(given.name[1:], given.unchecked)
-    cards = {name: world_named(typed(name)).card() for name in given.name or WORLDS}
+    cards = {name: world_named(name).card() for name in given.name or WORLDS}
     if given.json:
         print_json({name: _plain(card) for name, card in cards.items()})
     elif given.name:
@@ -46,9 +53,8 @@ def run(argv: Sequence[str]) -> int:
 
 
 def world_named(name: str) -> World:
-    """A world by name with its default options."""
-    world: World = from_plain(World, {"name": name}, TABLES, "world")
-    return world
+    """A world by name with its default options, or the one that a path of one's own data stands for."""
+    return as_world(name).resolve() if is_own_path(name) else as_world(typed(name))
 
 
 def _list(cards: dict[str, Card]) -> None:
@@ -65,6 +71,8 @@ def _list(cards: dict[str, Card]) -> None:
 def _describe(name: str, card: Card) -> None:
     say(f"{name}: {card.title}{f' ({card.note})' if card.note else ''}")
     say(f"  examples  {_size(card)}, each {_shape(card)}")
+    if card.columns:
+        say(f"  columns   {shortened(card.columns, 40)}")
     if card.space is not None:
         for factor in card.space.axes:
             say(f"  factor    {factor.name}: {factor.size} values, {factor.kind}{', hidden' if factor.hidden else ''}")
@@ -144,6 +152,7 @@ def _plain(card: Card) -> dict[str, Any]:
         "factors": factors,
         "examples": card.n_examples,
         "shape": list(card.shape),
+        "columns": list(card.columns),
         "on_disk": card.on_disk,
         "how_to_get": card.how_to_get,
         "note": card.note,

@@ -127,7 +127,7 @@ def _of_frame(given: Any, options: Mapping[str, Any]) -> World:
     path = _place(summed.hexdigest(), ".parquet")
     if not path.exists():
         write_atomically(path, frame.write_parquet)
-    return _made({"name": "table", "path": path.name, "where": str(path), "called": "frame", **options})
+    return _kept({"name": "table", "called": "frame", **options}, path)
 
 
 def _of_array(given: Any, options: dict[str, Any]) -> World:
@@ -149,8 +149,18 @@ def _of_array(given: Any, options: dict[str, Any]) -> World:
     path = _place(summed.hexdigest(), ".npz")
     if not path.exists():
         write_atomically(path, lambda aside: _save(aside, parts))
-    kind = "table" if array.ndim == 2 else "images"
-    return _made({"name": kind, "path": path.name, "where": str(path), "called": "array", **options})
+    return _kept({"name": "table" if array.ndim == 2 else "images", "called": "array", **options}, path)
+
+
+def _kept(plain: Mapping[str, Any], path: Path) -> World:
+    """The world of what was written, looked at once: what is amiss is said of what was given, not of the file."""
+    try:
+        world = _made({**plain, "path": path.name, "where": str(path)}).resolve()
+        if plain["name"] == "images":
+            world.load()
+        return world
+    except ValueError as error:
+        raise ValueError(str(error).replace(str(path), f"the {plain['called']}")) from error
 
 
 def _array(given: Any, what: str) -> np.ndarray:

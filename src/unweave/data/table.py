@@ -1,6 +1,7 @@
 """The user's own table: columns of numbers in a csv, tsv, parquet, npz or npy file, with labels if any."""
 
 import hashlib
+import shlex
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -94,6 +95,8 @@ class Table(World):
         digest = self._digest() if self._place().is_file() else ""
         if self.digest and digest != self.digest:
             return self._kept(digest)._as_data(self)
+        if self.names and (read := self._read_before()) is not None:
+            return read._as_data(self)
         read = self._read()
         known = self._resolved(read) if not self.names else self
         keep_arrays(known._copy(), read.arrays())
@@ -161,9 +164,12 @@ class Table(World):
         names = tuple(name for name in chosen if name not in labels and (self.columns or name not in sheet.labels))
         words = [name for name in names if name not in sheet.numbers]
         if words:
+            others = ",".join(name for name in names if name in sheet.numbers)
+            place = f"{sheet.path}: column {words[0]!r}"
             raise ValueError(
-                f"{sheet.path}: column {words[0]!r} holds {sheet.kind(words[0])}, and a model learns from numbers: say"
-                f" labels={','.join([*labels, *words])[:200]}, or choose the columns to learn from with columns="
+                f"{place} holds {sheet.kind(words[0])}, and a model learns from numbers: take it as a label,"
+                f" {_option('labels', ','.join([*labels, *words]))}, or choose the columns to learn from,"
+                f" {_option('columns', others or '…')}"
             )
         if not names:
             raise ValueError(f"{sheet.path} has no column to learn from; it has {shortened(sheet.names) or 'none'}")
@@ -173,30 +179,30 @@ class Table(World):
         self, values: np.ndarray, names: Sequence[str], labels: Mapping[str, np.ndarray], path: Path
     ) -> np.ndarray:
         """The rows that stay; a gap is refused by its place, unless the user has said what to do with it."""
-        empty = {name: _is_gap(cells) for name, cells in labels.items()}
-        gaps = np.isnan(values)
+        gaps, unlabelled = np.isnan(values), {name: _is_gap(cells) for name, cells in labels.items()}
         if gaps.all(axis=0).any():
             name = names[int(gaps.all(axis=0).argmax())]
-            raise ValueError(f"{path}: column {name!r} is empty throughout; choose the others with columns=")
+            raise ValueError(f"{path}: column {name!r} is empty throughout; choose the others with columns")
         if self.missing == "drop":
-            return ~(gaps.any(axis=1) | np.any([*empty.values(), np.zeros(len(values), bool)], axis=0))
-        of_labels = [(int(cells.argmax()), name) for name, cells in empty.items() if cells.any()]
-        found = [(*map(int, np.argwhere(gaps)[0]), int(gaps.sum()))] if gaps.any() else []
-        if found and self.missing == "refuse":
-            row, column, n = found[0]
-            more = f", and {n - 1:,} more cells are" if n > 2 else ", and one more cell is" if n == 2 else ""
-            raise ValueError(
-                f"{path}: row {row + 1} of column {names[column]!r} is empty{more}: fill in, or say missing=drop (leave"
-                " such rows out) or missing=mean (take the column's mean)"
-            )
-        if of_labels:
-            row, name = of_labels[0]
-            raise ValueError(f"{path}: row {row + 1} of the label {name!r} is empty: fill it in, or say missing=drop")
+            return ~np.any([gaps.any(axis=1), *unlabelled.values()], axis=0)
+        if self.missing == "refuse" and gaps.any():
+            raise ValueError(f"{path}: {_first_gap(gaps, names)}")
+        for name, empty in unlabelled.items():
+            if empty.any():
+                place = f"{path}: row {int(empty.argmax()) + 1} of the label {name!r}"
+                raise ValueError(f"{place} is empty: fill it in, or drop such rows, {_option('missing', 'drop')}")
         return np.ones(len(values), dtype=bool)
 
     def _copy(self) -> Path:
         ways = repr((self.columns, self.labels, self.missing, self.key))
         return data_folder() / self.name / f"{self.digest[:32]}-{hashlib.sha256(ways.encode()).hexdigest()[:8]}.npz"
+
+    def _read_before(self) -> "_Read | None":
+        """The kept copy of a table that is still the same: it is read many times as fast as text."""
+        try:
+            return _Read.from_arrays(kept_arrays(self._copy())) if self._copy().exists() else None
+        except ValueError:
+            return None  # it is damaged, and will be written again
 
     def _kept(self, digest: str) -> "_Read":
         """The table as it was when it was first read, where it was kept."""
@@ -258,6 +264,21 @@ def _matching(patterns: Sequence[str], sheet: Sheet, place: str) -> tuple[str, .
             raise ValueError(f"{place}: {sheet.path} has no column {pattern!r}; it has {shortened(sheet.names)}")
         found |= dict.fromkeys(names)
     return tuple(found)
+
+
+def _option(name: str, value: str) -> str:
+    """How an option is said on a command line and in a notebook."""
+    short = value if len(value) <= 120 else "…"
+    return f'--world.{name} {shlex.quote(short)} (in Python {name}="{short}")'
+
+
+def _first_gap(gaps: np.ndarray, names: Sequence[str]) -> str:
+    (row, column), n = np.argwhere(gaps)[0].tolist(), int(gaps.sum())
+    more = f", and {n - 1:,} more cells are" if n > 2 else ", and one more cell is" if n == 2 else ""
+    return (
+        f"row {row + 1} of column {names[column]!r} is empty{more}: fill in, or drop such rows,"
+        f" {_option('missing', 'drop')}, or take the column's mean, {_option('missing', 'mean')}"
+    )
 
 
 def _as_label(name: str, cells: np.ndarray, path: Path) -> np.ndarray:

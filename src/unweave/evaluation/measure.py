@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from unweave.evaluation.inputs import Arrays, Inputs
 from unweave.evaluation.rows import Metrics, find_rows, is_named, row_among
 from unweave.evaluation.sampling import Draw, half, permutation, whole
 from unweave.evaluation.scores import Number, Scores
+from unweave.evaluation.tables import read_tables
 from unweave.evaluation.truth import Truth, as_truth
 from unweave.metrics import Metric
 from unweave.metrics.estimators.arrays import as_codes, check_count, check_lengths
@@ -43,7 +45,8 @@ def measure(
     may stand beside the names: ``metrics=["mig", spread]`` (:func:`own_metric`).
 
     ``codes`` are sample × latent, or model × sample × latent for a whole fleet; ``factors`` sample × factor, without
-    which only the metrics that need no labels remain. ``variance`` are the codes' posterior variances.
+    which only the metrics that need no labels remain. ``variance`` are the codes' posterior variances. The path of a
+    csv, parquet or npz file stands for the codes, factors and variances in it, by the names of its columns or arrays.
     ``split=(N, M)`` fits on the first N rows and tests on the next M, in the order given; otherwise rows are shuffled
     by ``seed`` and divided as each protocol says. ``seeds`` is the number of random halves behind every interval.
     ``adjust="chance"`` measures the codes in random order too. ``options`` are settings of metrics by name:
@@ -56,6 +59,10 @@ def measure(
     >>> scores["mig"].value > 0.9
     True
     """
+    if isinstance(codes, str | Path):
+        (table,) = read_tables([codes])
+        codes, variance = table.codes, table.variance if variance is None else variance
+        factors = table.factors if factors is None else factors
     measurer = Measurer(factors, metrics, split, seeds, seed, adjust, dict(options or {}), factor_bins)
     return measurer.measure(codes, variance, watch=watch)
 

@@ -11,9 +11,7 @@ underscore, so that a column ``year`` is not taken for a factor. Files without f
 :class:`Roles` says it in other words where the names are others.
 """
 
-import csv
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -23,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from unweave.data.cells import as_column
+from unweave.data.frames import read_frame
 from unweave.files import require_file
 
 ARRAYS = {
@@ -108,7 +107,7 @@ def _read_one(path: Path, roles: Roles) -> CodeTable:
         raise ValueError(f"{path} ends in {kind or 'nothing'}; known kinds of file are {', '.join(KINDS)}")
     if require_file(path, "a table of codes").stat().st_size == 0:
         raise ValueError(f"{path} is empty: it holds no bytes at all")
-    return _read_npz(path, roles) if kind == ".npz" else _read_columns(path, kind, roles)
+    return _read_npz(path, roles) if kind == ".npz" else _read_columns(path, roles)
 
 
 def _read_pair(codes: Path, factors: Path) -> CodeTable:
@@ -189,17 +188,8 @@ def _names(arrays: Any, part: str) -> tuple[str, ...]:
     return tuple(map(str, arrays[part])) if part in arrays.files else ()
 
 
-def _read_columns(path: Path, kind: str, roles: Roles) -> CodeTable:
-    import polars as pl
-
-    if kind == ".csv":
-        _check_text(path)
-    try:
-        frame = pl.read_csv(path, infer_schema_length=None) if kind == ".csv" else pl.read_parquet(path)
-    except (Exception, pl.exceptions.PanicException) as error:  # a panic is no Exception; its words are for nobody
-        panic = isinstance(error, pl.exceptions.PanicException)
-        reason = "it is damaged" if panic else (str(error).splitlines() or [type(error).__name__])[0]
-        raise ValueError(f"{path} cannot be read as {kind[1:]}: {reason}") from error
+def _read_columns(path: Path, roles: Roles) -> CodeTable:
+    frame = read_frame(path)
     chosen = _chosen_columns(frame.columns, path, roles)
     if not chosen["codes"]:
         held = ", ".join(frame.columns[:8]) + (", …" if len(frame.columns) > 8 else "")
@@ -248,18 +238,6 @@ def _word(name: str) -> str:
 def _suffix(pattern: re.Pattern[str], name: str) -> str:
     found = pattern.match(name)
     return name if found is None else next((group for group in found.groups()[1:] if group), name)
-
-
-def _check_text(path: Path) -> None:
-    """Refuse what polars would read as other columns than there are."""
-    with path.open("rb") as file:
-        begin = file.read(1 << 20)
-    first = begin.removeprefix(b"\xef\xbb\xbf").split(b"\n")[0]
-    if begin[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in first:
-        raise ValueError(f"{path} is no UTF-8 text (UTF-16, perhaps): save it as UTF-8")
-    names = next(csv.reader([first.decode(errors="replace").rstrip("\r")]), [])
-    if twice := [name for name, n in Counter(names).items() if n > 1]:
-        raise ValueError(f"{path} has several columns named {twice[0]!r}: give each a name of its own")
 
 
 def _stack(frame: Any, names: list[str], part: str, path: Path) -> np.ndarray:

@@ -1,11 +1,13 @@
 """The page of a run and its pictures, written into the run's folder."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from unweave.config import without_hidden
 from unweave.data.world import called
 from unweave.evaluation.describe import Description, describe
 from unweave.evaluation.findings import expected_of, sentences
@@ -32,7 +34,7 @@ def page_of_run(run: Run, description: Description) -> Page:
     environment, experiment = _environment(run), run.experiment
     return run_page(
         title=f"{experiment.objective.name} on {called(experiment.world)}, seed {experiment.seed}",
-        experiment=experiment_to(experiment),
+        experiment=experiment_to(replace(experiment, world=without_hidden(experiment.world))),
         latent_table=LatentTable(
             description.types,
             description.kl.numpy(),

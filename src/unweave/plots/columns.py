@@ -102,7 +102,7 @@ def _spread(axes: "matplotlib.axes.Axes", values: np.ndarray, width: float | int
 
 
 def _title(axes: "matplotlib.axes.Axes", name: str) -> None:
-    words = name if len(name) <= 24 else f"{name[:23]}…"
+    words = name if len(name) <= 20 else f"{name[:19]}…"
     axes.set_title(words, loc="left", fontsize=SMALL + 0.5, color=INK, fontweight="bold", pad=3, parse_math=False)
 
 

@@ -128,6 +128,7 @@ class Run(training.Run):
         from unweave.plots.columns import column_traversals
         from unweave.plots.images import traversals
 
+        n = n if self.columns is None else max(n, 21)  # lines want more points than rows have room for pictures
         frames, found = self.traverse(image, labels, n=n, width=width), describe(self)
         order = found.kl.argsort(descending=True).tolist()
         types, values = [found.types[latent] for latent in order], np.linspace(-width, width, n)

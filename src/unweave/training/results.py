@@ -48,12 +48,12 @@ def claim(folder: RunFolder, experiment: Experiment) -> None:
                 f"{folder.path} already holds another run: {_difference(known, plain)}. Choose another folder."
             )
         return
-    _refuse_others(folder)
+    refuse_others(folder)
     folder.write_json("config.json", plain)
     folder.write_json("environment.json", environment())
 
 
-def _refuse_others(folder: RunFolder) -> None:
+def refuse_others(folder: RunFolder) -> None:
     """A run has a folder of its own: it is not spilled among pictures, tables or other runs."""
     if folder.sums() or not folder.path.is_dir():
         return

@@ -26,8 +26,12 @@ export function ticks(place, n = 5) {
 
 /** The same range, widened so that a tick stands at both ends. */
 export function rounded([low, high], { n = 5, log = false } = {}) {
-  const step = evenStep(low, high, n);
-  if (!log) return [round(Math.floor(low / step + 1e-9) * step), round(Math.ceil(high / step - 1e-9) * step)];
+  if (!log) {
+    const step = evenStep(low, high, n);
+    const wider = [round(Math.floor(low / step + 1e-9) * step), round(Math.ceil(high / step - 1e-9) * step)];
+    // a wider range may ask for a wider step
+    return evenStep(...wider, n) > step * 1.001 ? rounded(wider, { n }) : wider;
+  }
   const around = logTicks(low / 10, high * 10, Infinity);
   return [around.findLast((value) => value <= low * 1.001), around.find((value) => value >= high * 0.999)];
 }
@@ -80,9 +84,11 @@ export function range(values, { zero = false, room = 0.04 } = {}) {
     if (value > high) high = value;
   }
   if (low > high) return [0, 1];
+  if (low < 0 && low > -1e-9 * high) low = 0;
   if (low === high) return [low - 0.5, high + 0.5];
   const more = (high - low) * room;
-  return [zero && low === 0 ? 0 : low - more, high + more];
+  // what is never negative gets no negative axis
+  return [low >= 0 ? Math.max(0, low - more) : low - more, high + more];
 }
 
 /** Values of an axis whose numbers find room beside each other: both ends, and what fits in between. */
@@ -105,12 +111,13 @@ let pen = null;
 /**
  * An SVG with its scales: horizontal lines, numbers along both axes, both ends among them, and their names.
  * x and y are {domain, log, ticks, exact}: `exact` ends the axis where the values end, otherwise at round numbers.
+ * `room` is the least there is to be on the left.
  */
-export function plot({ width = 520, height = 300, right = 14, top = 14, bottom = 40, x = null, y = null, xName = "", yName = "", label = "" }) {
+export function plot({ width = 520, height = 300, room = 0, right = 14, top = 14, bottom = 40, x = null, y = null, xName = "", yName = "", label = "" }) {
   const nY = height < 200 ? 3 : 5;
   const ys = y && axis(y, [height - bottom, top], nY);
   const yShown = ys ? spaced(y.ticks ?? (y.exact ? endTicks(ys, nY) : ticks(ys, nY)), ys, () => 14) : [];
-  const left = Math.round((yName ? 24 : 10) + 7 + Math.max(10, ...yShown.map((value) => wide(tick(value)))));
+  const left = Math.round(Math.max(room, (yName ? 24 : 10) + 7 + Math.max(10, ...yShown.map((value) => wide(tick(value))))));
   const nX = Math.max(2, Math.floor((width - left) / 95));
   const xs = x && axis(x, [left, width - right], nX);
   const xShown = xs ? spaced(x.ticks ?? (x.exact ? endTicks(xs, nX) : ticks(xs, nX)), xs, (value) => wide(tick(value)) + 12) : [];

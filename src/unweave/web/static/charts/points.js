@@ -65,15 +65,20 @@ function mark({ axis, value, words }, xs, ys, at) {
 
 /** violins({groups: [{name, values, ids, colour}], onpick}): density, quartiles, and the runs themselves. */
 export function violins({ groups, yName, marks = [], onpick, label, height = 360 }) {
-  const lines = Math.max(...groups.map((one) => one.name.split("\n").length));
-  const width = Math.max(fitting(560), Math.min(1100, 90 + groups.length * 104));
-  const { svg, ys, at } = plot({ width, height, bottom: 22 + 14 * lines, y: { domain: range([...groups.flatMap((one) => one.values), ...marks.map((one) => one.value)]) }, yName, label });
+  const width = Math.max(fitting(560), Math.min(1100, 70 + groups.length * (innerWidth < 760 ? 84 : 104)));
+  const lines = groups.map((one) => one.name.split("\n"));
+  const slanted = Math.max(...lines.flat().map(wide)) > (width - 70) / groups.length - 6;
+  const longest = Math.max(...lines.map((words) => wide(words.join(", "))));
+  const bottom = slanted ? 24 + 0.66 * longest : 22 + 14 * Math.max(...lines.map((words) => words.length));
+  const room = slanted ? Math.max(0, ...lines.map((words, place) => 0.77 * wide(words.join(", ")) - ((width - 70) / groups.length) * (place + 0.3))) : 0;
+  const { svg, ys, at } = plot({ width, height: height + (slanted ? 0.66 * longest - 20 : 0), bottom, room, y: { domain: range([...groups.flatMap((one) => one.values), ...marks.map((one) => one.value)]) }, yName, label });
   for (const one of marks) svg.append(...mark({ ...one, axis: "y" }, null, ys, at));
   const share = (at.x[1] - at.x[0]) / groups.length;
   groups.forEach((group, place) => {
     const middle = at.x[0] + share * (place + 0.5);
     svg.append(...violin(group, middle, Math.min(34, share * 0.42), ys, onpick));
-    group.name.split("\n").forEach((words, line) => svg.append(s("text", { class: "tick", x: middle, y: at.y[0] + 18 + 14 * line, "text-anchor": "middle" }, cut(words, share))));
+    if (slanted) svg.append(s("text", { class: "tick", transform: `translate(${middle + 4} ${at.y[0] + 14}) rotate(-40)`, "text-anchor": "end" }, lines[place].join(", ")));
+    else lines[place].forEach((words, line) => svg.append(s("text", { class: "tick", x: middle, y: at.y[0] + 18 + 14 * line, "text-anchor": "middle" }, words)));
   });
   return svg;
 }
@@ -100,6 +105,3 @@ function violin({ values, ids, colour }, middle, half, ys, onpick) {
   return made;
 }
 
-const cut = (words, room) => (wide(words) > room ? `${words.slice(0, Math.max(3, Math.floor(room / wide("n")) - 1))}…` : words);
-
-export { known };

@@ -30,6 +30,9 @@ export const tick = (value) => (typeof value !== "number" ? number(value) : Math
 /** The name of a run with the path of the store inside the opened one that it is in: «betas:x» is «betas/x». */
 export const path = (id) => String(id).replaceAll(":", "/");
 
+/** Long names without their middle: their ends tell them apart. */
+export const shortened = (words, most) => (words.length > most ? `${words.slice(0, Math.ceil(most / 2) - 1)}…${words.slice(-Math.floor(most / 2))}` : words);
+
 export const percent = (share) => (share < 0.01 ? "less than 1 %" : `${Math.round(100 * share)} %`);
 
 const WORDS = {
@@ -42,11 +45,20 @@ const WORDS = {
 /** The name of a metric. */
 export const metric = (name) => SCORES[name] ?? name.replaceAll("_", " ");
 
+/** The name of a column without the settings of its measure. */
+const plain = (name) => name.replace(/^([^.@]+)@[^.]+/, "$1");
+
+/** Names of some columns in words; settings are named where a measure was taken with several. */
+export function columns(names) {
+  const taken = names.map(plain);
+  return new Map(names.map((name, at) => [name, column(taken.filter((one) => one === taken[at]).length > 1 ? name : taken[at])]));
+}
+
 /** The name of a column in words: «objective.off_diagonal» is «λ», «cost.seconds» is «cost: seconds». */
 export function column(name) {
   if (WORDS[name]) return WORDS[name];
-  const [measured, settings] = name.match(/^([^.@]+)@([^.]+)(\..+)$/) ? [name.replace(/@[^.]+/, ""), name.match(/@([^.]+)/)[1]] : [name, ""];
-  if (settings) return `${column(measured)}, settings ${settings}`;
+  const settings = name.match(/^[^.@]+@([^.]+)\./);
+  if (settings) return `${column(plain(name))} (${settings[1]})`;
   const score = name.match(/^scores\.(mean|sampled)\.(.+)$/);
   if (score) return score[1] === "mean" ? metric(score[2]) : `${metric(score[2])} (sampled)`;
   const [family, ...rest] = name.replaceAll("_", " ").split(".");

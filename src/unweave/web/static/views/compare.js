@@ -92,7 +92,7 @@ function walk(found, first, second) {
 function layers(found) {
   const one = (name, values, words) => {
     const drawn = { values, rows: found.rows, columns: found.columns, splits: found.splits, limits: [0, 1], rowName: "left", columnName: "right", label: `${name} of all layers` };
-    return figure(heat(drawn), { name, caption: words, table: () => heatTable(drawn) });
+    return figure(heat(drawn), { name, wide: innerWidth < 760, caption: words, table: () => heatTable(drawn) });
   };
   return h("section", { id: "layers" }, h("h2", {}, "Layer by layer"), h("p", {}, `How alike the layers are for the same ${found.n_examples} pictures: 1 is the same up to rotation and scale. The lines part encoder and decoder. Where the two measures differ, quote the smaller.`),
     h("div", { class: "charts wide-ones" }, one("CKA", found.cka, "CKA (unbiased)"), one("Procrustes", found.procrustes, "Procrustes similarity")));

@@ -3,8 +3,9 @@
 import { get } from "../lib/api.js";
 import { recall, remember, toRun, visit } from "../lib/address.js";
 import { announce, h, poll, show } from "../lib/dom.js";
-import { ago, column, number, path } from "../lib/format.js";
+import { ago, column, number, path, shortened } from "../lib/format.js";
 import { runs } from "../lib/table.js";
+import { wide } from "../charts/axes.js";
 import { sparkline } from "../charts/lines.js";
 
 const ROW = 38;
@@ -63,7 +64,7 @@ class Table {
   /** Filter, sort, and draw again. */
   update() {
     const names = runs.names();
-    if (!this.columns.length) this.shown = [...FIRST.filter((name) => names.includes(name)), ...names.filter((name) => SCORES.test(name)).slice(0, 4)];
+    if (!this.columns.length) this.shown = [...FIRST.filter((name) => names.includes(name)), ...names.filter((name) => SCORES.test(name)).slice(0, 2)];
     else this.shown = this.columns.filter((name) => names.includes(name));
     this.numbers = new Set([...this.shown, "id", "modified"].filter(isNumeric));
     const found = runs.filter(this.filter.value);
@@ -104,10 +105,16 @@ class Table {
 
   /** Every column as wide as its longest word, within reason. */
   #grid() {
-    const longest = (name, shown) => this.rows.slice(0, 3000).reduce((most, place) => Math.max(most, shown(runs.value(name, place)).length), 0);
-    const pixels = (name) => Math.max(7.4 * column(name).length + 30, Math.min(260, 8 * longest(name, name === "state" ? (value) => `${value}${value === "running" ? " 100 %" : ""}----` : number) + 20));
-    const names = Math.min(innerWidth < 760 ? 210 : 420, Math.max(150, 7.8 * longest("id", String) + 20));
-    return `38px minmax(${names}px, 1fr) 104px ${this.shown.map((name) => `${pixels(name)}px`).join(" ")} 128px`;
+    const longest = (name, shown) => this.rows.slice(0, 3000).reduce((most, place) => { const words = shown(runs.value(name, place)); return words.length > most.length ? words : most; }, "");
+    const room = (words, size) => (1.06 * wide(words) * size) / 11;
+    const pixels = (name) => Math.ceil(Math.max(1.1 * room(`${column(name)}${this.sort === name ? " ↓" : ""}`, 12.3) + 20, name === "state" ? 1.1 * room(longest(name, (value) => (value === "running" ? "running 100 %" : String(value))), 13) + 42 : Math.min(260, room(longest(name, number), 13.5) + 20)));
+    const most = innerWidth < 760 ? 24 : 52;
+    const names = Math.ceil(Math.max(130, room(longest("id", (id) => shortened(path(id), most)), 15) + 20));
+    const last = Math.ceil(room("59 minutes ago", 13.5) + 20);
+    const total = () => 38 + names + 104 + last + this.shown.reduce((sum, name) => sum + pixels(name), 0);
+    // scores that nobody asked for are shown where there is room
+    while (!this.columns.length && SCORES.test(this.shown.at(-1)) && total() > this.scroll.clientWidth) this.shown.pop();
+    return `38px minmax(${names}px, 1fr) 104px ${this.shown.map((name) => `${pixels(name)}px`).join(" ")} ${last}px`;
   }
 
   #row(place, at) {
@@ -118,7 +125,7 @@ class Table {
     spark.dataset.spark = id;
     this.#spark(spark, sparks.get(key(id)));
     const row = h("div", { class: `row ${at === this.active ? "here" : ""}`, role: "row", "aria-rowindex": at + 2, "data-run": id },
-      cell("", box), cell("name", h("a", { href: toRun(id), title: path(id), "data-link": true, tabindex: "-1" }, path(id))), spark,
+      cell("", box), cell("name", h("a", { href: toRun(id), title: path(id), "data-link": true, tabindex: "-1" }, shortened(path(id), innerWidth < 760 ? 24 : 52))), spark,
       this.shown.map((name) => this.#cell(name, place)), cell("quiet", ago(runs.value("modified", place) ?? 0)));
     row.style.top = `${at * ROW}px`;
     return row;

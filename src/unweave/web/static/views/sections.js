@@ -55,7 +55,7 @@ export function histograms(place, found) {
   place.append(h("div", { class: "small-figures" }, found.latents.map(one)));
 }
 
-const UNITS = { kl: "KL (nats)", loss: "loss (nats)", reconstruction: "reconstruction (nats)" };
+const UNITS = { kl: "KL (nats)" };
 const termName = (name) => (name === "kl" ? "KL in all" : name.replaceAll("_", " "));
 
 /** Losses and KL; `types` colours the latents where they are known. */

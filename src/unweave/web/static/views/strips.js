@@ -38,7 +38,7 @@ export function codesAlong(base, latents) {
 export function stripSheet(pictures, latents, { steps = STEPS, title = (one) => `latent ${one.latent}`,
   note = (one) => `${one.type} · ${one.kl < 0.01 ? 0 : number(one.kl, 2)} nats` } = {}) {
   const cell = Math.max(48, Math.min(64, pictures.width));
-  const left = 14 + Math.ceil(Math.max(...latents.map((one) => Math.max(1.15 * wide(title(one)), wide(note(one))))));
+  const left = 14 + Math.ceil(Math.max(...latents.map((one) => Math.max(1.25 * wide(title(one)), wide(note(one))))));
   const row = cell + 6;
   const [width, height] = [left + steps * cell + 2, latents.length * row + 40];
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart sheet-figure", role: "img", "aria-label": `Traversals of ${latents.length} latents` });

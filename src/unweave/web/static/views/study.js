@@ -4,7 +4,7 @@ import { get } from "../lib/api.js";
 import { recall, remember, toRun, visit } from "../lib/address.js";
 import { cells, h, poll, sheet, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
-import { column, number, path, tick } from "../lib/format.js";
+import { column, columns, number, path, tick } from "../lib/format.js";
 import { explained, known, quantile, spearman } from "../lib/statistics.js";
 import { runs } from "../lib/table.js";
 import { heat, heatTable } from "../charts/heat.js";
@@ -46,12 +46,14 @@ class Study {
       show(this.parts, h("p", { class: "notice" }, "A study needs two runs or more of one world with numbers that differ. Measure some with: unweave evaluate runs/RUN"));
       return;
     }
+    this.names = columns(this.numeric);
     const measured = this.numeric.filter(isMeasured);
-    const first = firstView(this.places, this.numeric);
+    const setting = settingOf(this.places, this.numeric);
+    this.groups = groupsOf(this.places, setting, this.mixed ? this.nameOf : null);
+    const first = firstView(this.places, this.numeric, setting, this.groups);
     const pick = (given, fallback) => (this.numeric.includes(recall(given)) ? recall(given) : fallback);
     this.x = pick("x", first.x);
     this.y = pick("y", first.y);
-    this.groups = groupsOf(this.places, first.setting, this.mixed ? this.nameOf : null);
     const none = measured.length ? null : h("p", { class: "notice" }, "Nothing is measured yet, so only settings can be drawn. Measure with: unweave evaluate runs/RUN");
     show(this.parts, none, this.#violins(), this.#scatter(), this.#correlations(measured.length > 1 ? measured : this.numeric), this.#marks());
   }
@@ -73,7 +75,7 @@ class Study {
 
   #choice(key, words) {
     const select = h("select", { id: `choose-${key}`, onchange: () => { remember({ [key.slice(0, 1)]: select.value }); this.update(); } },
-      this.numeric.map((name) => h("option", { value: name, selected: name === this[key.slice(0, 1)] }, column(name))));
+      this.numeric.map((name) => h("option", { value: name, selected: name === this[key.slice(0, 1)] }, this.names.get(name))));
     return h("label", {}, `${words} `, select);
   }
 
@@ -82,9 +84,10 @@ class Study {
     const points = this.places.map((place) => ({ id: runs.ids[place], x: runs.value(this.x, place), y: runs.value(this.y, place), group: runs.value("objective.name", place) ?? "–", words: path(runs.ids[place]) }))
       .filter((one) => known(one.x) && known(one.y));
     const both = this.mixed ? null : spearman(points.map((one) => one.x), points.map((one) => one.y));
-    const legend = names.length > 1 ? h("p", { class: "legend" }, names.map((name, at) => h("span", {}, dot(COLOURS[at % COLOURS.length]), ` ${name} `))) : null;
+    const seen = new Set(points.map((one) => one.group));
+    const legend = seen.size > 1 ? h("p", { class: "legend" }, names.map((name, at) => (seen.has(name) ? h("span", {}, dot(COLOURS[at % COLOURS.length]), ` ${name} `) : null))) : null;
     const marks = ["x", "y"].flatMap((axis) => this.#marked(this[axis]).map((one) => ({ axis, ...one })));
-    const [x, y] = [column(this.x), column(this.y)];
+    const [x, y] = [this.x, this.y].map((name) => this.names.get(name));
     const list = () => sheet(`${y} against ${x}`, ["run", x, y], points.slice(0, MOST_LISTED).map((one) => cells(h("a", { href: toRun(one.id), "data-link": true }, path(one.id)), number(one.x), number(one.y))));
     return h("section", { id: "scatter" }, h("h2", {}, "One against the other"), h("div", { class: "tools" }, this.#choice("x", "across"), this.#choice("y", "up")), legend,
       points.length ? figure(scatter({ points, groups: names, xName: x, yName: y, marks, onpick: (id) => visit(toRun(id)), label: `${y} against ${x}` }),
@@ -96,7 +99,7 @@ class Study {
     const marks = this.#marked(this.y);
     const shown = this.groups.map((group) => ({ ...group, values: group.places.map((place) => runs.value(this.y, place)), ids: group.places.map((place) => runs.ids[place]) }))
       .map((group) => ({ ...group, ids: group.ids.filter((_, at) => known(group.values[at])), values: group.values.filter(known) })).filter((group) => group.values.length).slice(0, MOST_GROUPS);
-    const name = column(this.y);
+    const name = this.names.get(this.y);
     const list = () => sheet(`${name} by setting`, ["setting", "runs", "least", "median", "largest"], shown.map((group) => {
       const sorted = [...group.values].sort((a, b) => a - b);
       return cells(group.name.replaceAll("\n", ", "), number(sorted.length), number(sorted[0]), number(quantile(sorted, 0.5)), number(sorted.at(-1)));
@@ -112,10 +115,10 @@ class Study {
     const chosen = names.slice(0, MOST_METRICS);
     const columns = chosen.map((name) => this.places.map((place) => runs.value(name, place)));
     const values = columns.map((x) => columns.map((y) => spearman(x, y)));
-    const shown = chosen.map(column);
+    const shown = chosen.map((name) => this.names.get(name));
     const drawn = { values, rows: shown, columns: shown, diverging: true, limits: [-1, 1], label: "Rank correlations", onpick: (i, j) => { remember({ x: chosen[j], y: chosen[i] }); this.update(); this.parts.querySelector("#scatter").scrollIntoView({ behavior: "smooth" }); } };
     return h("section", { id: "correlations" }, title, h("p", {}, `Spearman's rank correlation over the ${number(this.places.length)} runs of ${this.nameOf(this.places[0])}. A click on a cell shows the two above.`),
-      figure(heat(drawn), { name: `${this.study.name}-rank-correlations`, table: () => heatTable(drawn), caption: names.length > MOST_METRICS ? `The first ${MOST_METRICS} of ${names.length} numbers.` : "" }));
+      figure(heat(drawn), { name: `${this.study.name}-rank-correlations`, wide: true, table: () => heatTable(drawn), caption: names.length > MOST_METRICS ? `The first ${MOST_METRICS} of ${names.length} numbers.` : "" }));
   }
 
   /** Published values of one column: those that name it, nothing that merely mentions it. */
@@ -156,17 +159,24 @@ function worldsOf(places) {
   return { names: [...new Set(places.map(of))].sort(), of };
 }
 
-/** What a study opens on: the score that follows the setting that varies most closely. */
-function firstView(places, numeric) {
-  const values = (name) => places.map((place) => runs.value(name, place));
-  const settings = numeric.filter(isSetting).sort((a, b) => b.startsWith("objective.") - a.startsWith("objective.") || new Set(values(b)).size - new Set(values(a)).size);
+/** The number that was varied on purpose: one of the objective's before any other, one of many values before one of few. */
+function settingOf(places, numeric) {
+  const values = (name) => new Set(places.map((place) => runs.value(name, place)).filter((value) => value !== null));
+  return numeric.filter(isSetting).sort((a, b) => b.startsWith("objective.") - a.startsWith("objective.") || values(b).size - values(a).size)[0] ?? null;
+}
+
+/** What a study opens on: the score that follows most closely what was varied. */
+function firstView(places, numeric, setting, groups) {
+  const of = new Map(groups.flatMap((group) => group.places.map((place) => [place, group.name])));
+  const share = (name) => explained(places.map((place) => runs.value(name, place)), places.map((place) => of.get(place)));
   const measured = numeric.filter(isMeasured);
   const scores = [/^scores(@[^.]+)?\.mean\./, /^scores[.@]/, /./].map((family) => measured.filter((name) => family.test(name))).find((list) => list.length) ?? [];
-  const setting = settings[0] ?? null;
-  const share = new Map(scores.map((name) => [name, setting ? explained(values(name), values(setting)) : 0]));
-  const ranked = [...scores].sort((a, b) => share.get(b) - share.get(a) || (b === "scores.mean.mig") - (a === "scores.mean.mig"));
+  const shares = new Map(scores.map((name) => [name, share(name)]));
+  const ranked = [...scores].sort((a, b) => shares.get(b) - shares.get(a) || b.endsWith(".mig") - a.endsWith(".mig"));
   const y = ranked[0] ?? measured[0] ?? numeric.at(-1);
-  return { setting, x: setting ?? measured.find((name) => name !== y) ?? numeric[0], y };
+  // a strength that only some objectives have says little: then one score against another
+  const common = setting && places.filter((place) => runs.value(setting, place) !== null).length > 0.6 * places.length;
+  return { x: (common ? setting : null) ?? ranked[1] ?? setting ?? numeric.find((name) => name !== y) ?? numeric[0], y };
 }
 
 /** The number of an objective that differs among its runs; where none does, the first it has. */
@@ -183,7 +193,7 @@ function groupsOf(places, setting, world) {
   const strengths = new Map(objectives.map((objective) => [objective, strengthOf(places.filter((place) => runs.value("objective.name", place) === objective), names)]));
   for (const place of places) {
     const objective = runs.value("objective.name", place);
-    const varied = [strengths.get(objective), setting].filter((name, at, all) => name && all.indexOf(name) === at && runs.value(name, place) !== null);
+    const varied = [strengths.get(objective), setting?.startsWith("objective.") ? null : setting].filter((name) => name && runs.value(name, place) !== null);
     const values = varied.map((name) => runs.value(name, place));
     const words = varied.map((name, at) => `${column(name)} ${tick(values[at])}`).join(", ");
     const key = [objective, words, world?.(place)].filter(Boolean).join("\n");
