@@ -2,25 +2,41 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow check fuzz mutants bench docs clean
+.PHONY: help demo test test-slow browser check fuzz mutants bench docs site clean
 
 help:
 	@echo "make demo       install, train a small model, write runs/demo/report.html (about three minutes)"
 	@echo "make test       install, check style, types and layers, run the default tests (under ten minutes)"
 	@echo "make test-slow  the tests that are left out of the default suite"
+	@echo "make test-oldest  the default tests with the oldest packages that the library allows"
+	@echo "make wheel      dist/: what people install; a slow test installs it and runs the demo"
 	@echo "make fuzz       every command with ten thousand spoilt inputs; stopped, it goes on the next time"
 	@echo "make mutants    change one expression at a time in a copy, and see whether a test minds; it goes on too"
 	@echo "make bench      speed beside what you would otherwise run"
 	@echo "make docs       the pages of docs/ that are made from the code"
+	@echo "make site       the documentation as a site, notebooks run, in site/ (a few minutes)"
 
 demo: $(VENV)/installed
 	$(BIN)/unweave demo
 
-test: $(VENV)/installed-dev check
+test: $(VENV)/installed-dev check browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow" --durations=10
 
-test-slow: $(VENV)/installed-dev
+test-slow: $(VENV)/installed-dev browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow --durations=20
+
+# the explorer's page is tested in chromium: found, or installed where that can be done, or said how; never a reason to stop
+browser:
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || sh tests/web/install_chromium.sh
+
+test-oldest:
+	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/pip install -q -c constraints-oldest.txt -e ".[dev]"
+	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -n 2 -m "not slow" -W "ignore::DeprecationWarning"
+
+wheel: $(VENV)/installed-dev
+	$(BIN)/pip install -q -c constraints.txt build
+	$(BIN)/python -m build -q
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -44,6 +60,9 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python docs/make_reproductions.py
 	$(BIN)/python docs/make_results.py
 
+site: $(VENV)/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -55,5 +74,9 @@ $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/pip install -q -c constraints.txt -e ".[dev]"
 	touch $@ $(VENV)/installed
 
+$(VENV)/installed-docs: $(VENV)/installed-dev
+	$(BIN)/pip install -q -c constraints.txt -e ".[docs]"
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -10,6 +10,7 @@ import html
 import json
 import re
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,14 @@ SUPERSEDED = (
     ' stand. What counts is <a href="../index.html">the page of all claims</a>.</p>'
 )
 
+THEME = (
+    "<style>:root{--ink:#1d2733;--muted:#5b6773;--line:#dde2e7;--surface:#fff;--active:#0072b2;--mixed:#c95400;"
+    "--passive:#7d868f}@media(prefers-color-scheme:dark){:root{--ink:#e8edf2;--muted:#a3afbb;--line:#313b46;"
+    "--surface:#1a2129;--active:#5ab4ec;--mixed:#ff9d57;--passive:#98a3ae}}"
+    "text{font-family:system-ui,sans-serif!important}</style>"
+)
+"""The colours of a page's figures, for a figure that stands alone."""
+
 WORDS = ("agrees", "differs", "not evidence", "cannot tell", "runs", "not run")
 
 
@@ -39,6 +48,8 @@ def main() -> None:
             judge_again(name, RESULTS / table)
     for name in REPRODUCTIONS:
         mark_superseded(RESULTS / name)
+        for drawn in figures(name):
+            (RESULTS / name / drawn.file).write_text(drawn.svg, encoding="utf-8")
     rows = claims()
     write_csv(rows)
     (RESULTS / "index.html").write_text(page(rows), encoding="utf-8")
@@ -68,7 +79,7 @@ def judge_again(name: str, table: Path) -> None:
     write_result_page(RESULTS / name, one.title, outcome, results, command=command, meta=meta, lead=lead)
     for path in sorted((RESULTS / name).rglob("*"), reverse=True):
         # figures and tables stand on the page, runs beside the folder
-        if path.name not in ("index.html", "results.csv", "made.json"):
+        if path.name not in ("index.html", "results.csv", "made.json") and path.suffix != ".svg":
             path.rmdir() if path.is_dir() else path.unlink()
 
 
@@ -115,7 +126,7 @@ def write_csv(rows: list[dict[str, Any]]) -> None:
 
 
 def page(rows: list[dict[str, Any]]) -> str:
-    """One page of all claims: a count at the top, filters, and a table."""
+    """One page of all claims: a count at the top, filters, and result by result its figures and claims."""
     counts = Counter(row["verdict"] for row in rows)
     run = [row for row in rows if row["verdict"] != "not run"]
     lead = (
@@ -127,14 +138,70 @@ def page(rows: list[dict[str, Any]]) -> str:
         for word in WORDS
         if counts[word]
     )
-    body = "".join(line(row) for row in sorted(rows, key=lambda row: row["verdict"] == "not run"))
-    return TEMPLATE.format(lead=lead, filters=filters, body=body)
+    judged = "".join(result(name, [row for row in run if row["id"] == name]) for name in dict.fromkeys(map(_id, run)))
+    missing = "".join(
+        f'<tr class="not-run" data-v="not run" data-id="{html.escape(row["id"])}">'
+        '<td><span class="v">not run</span></td>'
+        f'<td colspan="6">{html.escape(row["id"])}: {html.escape(row["title"])}</td></tr>\n'
+        for row in rows
+        if row["verdict"] == "not run"
+    )
+    end = f"<tbody>{missing}</tbody>\n" if missing else ""
+    return TEMPLATE.format(lead=lead, filters=filters, body=judged + end)
+
+
+def _id(row: dict[str, Any]) -> str:
+    return str(row["id"])
+
+
+def result(name: str, rows: list[dict[str, Any]]) -> str:
+    """A result: its name and how it was made, its figures, its claims."""
+    made = ", ".join(filter(None, (f"{rows[0]['size']} size", rows[0].get("card"), rows[0].get("date"))))
+    shown = html.escape(name)
+    if (RESULTS / name / "index.html").exists():
+        shown = f'<a href="{shown}/index.html">{shown}</a>'
+    about = f"<h2>{shown} {html.escape(rows[0]['title'])}</h2><p>{html.escape(rows[0]['source'])} · {made}</p>"
+    drawn = "".join(
+        f'<a href="{html.escape(name)}/index.html"><img loading="lazy" src="{html.escape(name)}/{one.file}"'
+        f' width="{one.width}" height="{one.height}" alt="{html.escape(one.words)}"></a>'
+        for one in figures(name)
+    )
+    gallery = f'<div class="figures">{drawn}</div>' if drawn else ""
+    head = f'<tr class="head"><th colspan="7" scope="rowgroup">{about}{gallery}</th></tr>\n'
+    return f"<tbody>{head}{''.join(map(line, rows))}</tbody>\n"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure of a result's page: the file that it becomes beside it, its content, its words and its size."""
+
+    file: str
+    svg: str
+    words: str
+    width: int
+    height: int
+
+
+def figures(name: str) -> list[Drawn]:
+    """The figures of a result's page, to stand alone."""
+    path = RESULTS / name / "index.html"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    found = []
+    for place, drawn in enumerate(re.findall(r"<figure.*?</figure>", text, re.DOTALL), 1):
+        svg = re.search(r'<svg viewBox="0 0 ([\d.]+) ([\d.]+)"[^>]*>(.*?)</svg>', drawn, re.DOTALL)
+        if svg is None:
+            continue
+        words = html.unescape(re.sub(r"<[^>]+>", "", "".join(re.findall(r"<figcaption>(.*?)</figcaption>", drawn))))
+        inner = re.sub(r' data-tip="[^"]*"', "", svg[3])
+        size = f'width="{svg[1]}" height="{svg[2]}" viewBox="0 0 {svg[1]} {svg[2]}"'
+        names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+        alone = f"<svg {names} {size}>{THEME}{inner}</svg>\n"
+        width, height = (round(float(side)) for side in svg.group(1, 2))
+        found.append(Drawn(f"figure-{place}.svg", alone, words or f"{name}, figure {place}", width, height))
+    return found
 
 
 def line(row: dict[str, Any]) -> str:
-    name = html.escape(row["id"])
-    there = (RESULTS / row["id"] / "index.html").exists()
-    shown = f'<a href="{name}/index.html">{name}</a>' if there else name
     said = html.escape(row["claim"] or row["title"])
     note = f"<small>{html.escape(row['note'])}</small>" if row.get("note") else ""
     control = "; ".join(
@@ -145,35 +212,46 @@ def line(row: dict[str, Any]) -> str:
         if control
     )
     interval = f"{short(row.get('low'))} to {short(row.get('high'))}" if row.get("low") else ""
-    cells = [shown, f'<span class="v">{row["verdict"]}</span>', said + note, short(row.get("published"))]
+    cells = [f'<span class="v">{row["verdict"]}</span>', said + note, short(row.get("published"))]
     cells += [short(row.get("ours")), interval, str(row.get("n") or ""), html.escape(control)]
-    cells += [str(row.get("size") or ""), str(row.get("date") or "")]
-    kind = row["verdict"].replace(" ", "-")
-    return f'<tr class="{kind}" data-v="{row["verdict"]}">' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>\n"
+    kind, name = row["verdict"].replace(" ", "-"), html.escape(row["id"])
+    opened = f'<tr class="{kind}" data-v="{row["verdict"]}" data-id="{name}">'
+    return opened + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>\n"
 
 
 def short(value: Any) -> str:
     text = "" if value is None else str(value)
-    return f"{float(text):.3g}" if re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", text) else html.escape(text)
+    return (
+        f"{float(text):.3g}".replace("-", "−") if re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", text) else html.escape(text)
+    )
 
 
 TEMPLATE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>What holds: every claim and our verdict</title><style>
-:root {{ --ground: #f6f7f9; --ink: #1d2733; --muted: #5b6773; --line: #dde2e7; --a: #0072b2; --d: #c95400; }}
+:root {{ --ground: #f6f7f9; --surface: #fff; --ink: #1d2733; --muted: #5b6773; --line: #dde2e7;
+  --a: #0072b2; --d: #c95400; }}
 @media (prefers-color-scheme: dark) {{
-  :root {{ --ground: #12171d; --ink: #e8edf2; --muted: #a3afbb; --line: #313b46; --a: #5ab4ec; --d: #ff9d57; }}
+  :root {{ --ground: #12171d; --surface: #1a2129; --ink: #e8edf2; --muted: #a3afbb; --line: #313b46;
+    --a: #5ab4ec; --d: #ff9d57; }}
 }}
 body {{ margin: 0 auto; padding: 24px clamp(12px, 3vw, 32px); max-width: 1400px; background: var(--ground);
   color: var(--ink); font: 15px/1.5 system-ui, sans-serif; font-variant-numeric: tabular-nums; }}
 h1 {{ font-size: 1.6rem; margin: 0 0 8px; }} p {{ color: var(--muted); margin: 0 0 16px; }}
 form {{ display: flex; flex-wrap: wrap; gap: 8px 20px; margin-bottom: 16px; }}
 form input[type=search] {{ font: inherit; padding: 4px 8px; min-width: 220px; }}
+:focus-visible {{ outline: 3px solid var(--a); outline-offset: 2px; }}
 .scroll {{ overflow-x: auto; }} table {{ border-collapse: collapse; width: 100%; }}
 th, td {{ text-align: left; vertical-align: top; padding: 6px 10px; border-bottom: 1px solid var(--line); }}
-th {{ color: var(--muted); font-weight: 600; }}
-td:nth-child(8) {{ min-width: 150px; }} td:nth-child(-n+2) {{ white-space: nowrap; }}
-td:nth-child(3) {{ min-width: 260px; }} td:nth-child(6), td:nth-child(10) {{ white-space: nowrap; }}
+thead th {{ color: var(--muted); font-weight: 600; }}
+td:nth-child(1), td:nth-child(5) {{ white-space: nowrap; }}
+td:nth-child(2) {{ min-width: 240px; }} td:nth-child(7) {{ min-width: 150px; }}
+.head th {{ padding: 28px 10px 10px; font-weight: 400; border-bottom: 2px solid var(--line); }}
+.head h2 {{ font-size: 1.1rem; margin: 0 0 2px; }} .head p {{ margin: 0; font-size: .88rem; }}
+.head :is(h2, p), .figures {{ max-width: min(1330px, calc(100vw - 44px)); }}
+.figures {{ display: flex; gap: 12px; overflow-x: auto; margin-top: 12px; }}
+.figures img {{ display: block; height: 220px; width: auto; background: var(--surface);
+  border: 1px solid var(--line); border-radius: 8px; }}
  small {{ display: block; color: var(--muted); }} a {{ color: var(--a); }}
 .agrees .v {{ color: var(--a); font-weight: 650; }}
 .differs .v, .not-evidence .v {{ color: var(--d); font-weight: 650; }}
@@ -181,16 +259,21 @@ td:nth-child(3) {{ min-width: 260px; }} td:nth-child(6), td:nth-child(10) {{ whi
 </style></head><body>
 <h1>What holds: every claim and our verdict</h1><p>{lead}</p>
 <form><input type="search" placeholder="id or words of a claim" aria-label="search">{filters}</form>
-<div class="scroll"><table><thead><tr><th>id</th><th>verdict</th><th>claim</th><th>published</th><th>ours</th>
-<th>95 % interval</th><th>n</th><th>control, which must not agree</th><th>size</th><th>date</th></tr></thead>
-<tbody>
-{body}</tbody></table></div>
+<div class="scroll" tabindex="0" role="region" aria-label="Every claim"><table>
+<thead><tr><th scope="col">verdict</th><th scope="col">claim</th><th scope="col">published</th><th scope="col">ours</th>
+<th scope="col">95 % interval</th><th scope="col">n</th><th scope="col">control, which must not agree</th></tr></thead>
+{body}</table></div>
 <script>
 const search = document.querySelector("input[type=search]"), boxes = [...document.querySelectorAll("[type=checkbox]")];
 function filter() {{
   const words = search.value.toLowerCase(), shown = new Set(boxes.filter(b => b.checked).map(b => b.value));
-  for (const row of document.querySelectorAll("tbody tr"))
-    row.hidden = !shown.has(row.dataset.v) || !row.textContent.toLowerCase().includes(words);
+  for (const part of document.querySelectorAll("tbody")) {{
+    const title = part.querySelector(".head")?.textContent ?? "";
+    for (const row of part.querySelectorAll("[data-v]"))
+      row.hidden = !shown.has(row.dataset.v)
+        || !`${{row.dataset.id}} ${{title}} ${{row.textContent}}`.toLowerCase().includes(words);
+    part.hidden = !part.querySelector("[data-v]:not([hidden])");
+  }}
 }}
 search.addEventListener("input", filter);
 boxes.forEach(box => box.addEventListener("change", filter));

@@ -33,6 +33,10 @@ def worlds_and_runs() -> None:
     assert_type(uw.resume("runs/one"), Path)
     assert_type(run.experiment, uw.Experiment)
     assert_type(run.encode(run.images(8)), Code)
+    assert_type(uw.report(run), Path)
+    assert_type(uw.traverse("runs/one", latents=[0]), Tensor)
+    assert_type(uw.train("faces/", size=64, called="faces"), uw.Run)
+    assert_type(uw.world(np.zeros((3, 2)), labels=np.zeros(3)), Data)
     assert_type(uw.export(run, "model"), Path)
     assert_type(uw.from_pretrained("model"), Model)
     uw.train("micro", latentss=3)  # type: ignore[call-arg]
@@ -72,8 +76,21 @@ def studies() -> None:
 OBJECTIVES: list[type[Objective]] = [
     uw.AE, uw.VAE, uw.AnnealedVAE, uw.BetaTCVAE, uw.BetaVAE, uw.BetaVAEFull, uw.DIPVAEI, uw.DIPVAEII, uw.FactorVAE,
 ]  # fmt: skip
-METHODS: list[type[Method]] = [uw.IVAE, uw.SemiVAE, uw.PCL, uw.QLAE, uw.WSGAN]
+METHODS: list[type[Method]] = [
+    uw.AdaGVAE,
+    uw.AdaMLVAE,
+    uw.GVAE,
+    uw.MLVAE,
+    uw.SlowVAE,
+    uw.IVAE,
+    uw.SemiVAE,
+    uw.PCL,
+    uw.QLAE,
+    uw.WSGAN,
+]
 NETWORKS: list[type[Network]] = [uw.Conv, uw.ConvStudy, uw.Linear, uw.MLP, uw.Maxout]
 LIKELIHOODS: list[type[Likelihood]] = [uw.Bernoulli, uw.Gaussian, uw.LearnedGaussian, uw.SquaredError]
 OPTIMISERS: list[type[Optimiser]] = [uw.AdaGrad, uw.Adam, uw.AdamW, uw.SGD]
 assert_type(uw.BetaVAE(6), uw.BetaVAE)
+assert_type(uw.zoo(), uw.Zoo)
+assert_type(uw.zoo().load("demo-0"), uw.Run)

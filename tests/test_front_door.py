@@ -50,6 +50,7 @@ def test_the_settings_of_train_are_the_fields_of_an_experiment() -> None:
     taken = {name: one.default for name, one in inspect.signature(uw.train).parameters.items()}
     assert taken.pop("folder") is None
     assert taken.pop("quiet") is False
+    assert taken.pop("own_data") is inspect.Parameter.empty
     assert taken.pop("world") is inspect.Parameter.empty
     assert known.pop("world") is MISSING
     assert taken == known

@@ -12,12 +12,20 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unweave.config import from_plain
 from unweave.data import WORLDS, Data, World
+from unweave.data.frames import is_frame
+from unweave.data.own import as_world
 from unweave.data.world import called
 from unweave.evaluation.diagnosis import diagnose_codes
 from unweave.evaluation.findings import expected_of, findings
-from unweave.evaluation.points import Points, points_of_file, points_of_run, points_of_world
+from unweave.evaluation.points import (
+    Points,
+    points_of_data,
+    points_of_file,
+    points_of_frame,
+    points_of_run,
+    points_of_world,
+)
 from unweave.evaluation.similarity import Similarity, compare_runs
 from unweave.metrics.dimension.intrinsic import Intrinsic
 from unweave.metrics.dimension.intrinsic import intrinsic as intrinsic_of
@@ -25,8 +33,6 @@ from unweave.metrics.dimension.mle import NEIGHBOURS
 from unweave.metrics.estimators.arrays import as_codes
 from unweave.models import Likelihood, Method, Network, Optimiser
 from unweave.models.initialise import Scheme
-from unweave.models.likelihoods import Bernoulli
-from unweave.models.networks import Conv
 from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Adam
 from unweave.recipes import dimension_micro
@@ -37,19 +43,22 @@ from unweave.recipes.dimension import dimension as search_dimension
 from unweave.recipes.dimension_search import DimensionSearch, MethodName
 from unweave.recipes.opened import Run
 from unweave.recipes.perturb import Attack, Made
+from unweave.recipes.zoo import zoo
 from unweave.shapes import Tensor
 from unweave.training import loop
-from unweave.training.experiment import TABLES, Plan, experiment_from, experiment_to
+from unweave.training.experiment import FOR_PICTURES, Plan, experiment_from, experiment_to
 from unweave.training.progress import progress
 from unweave.training.run import Run as BareRun
 from unweave.training.running import RunOptions
+from unweave.trusted import plug_in_names
 
 
-def world(name: str, **options: Any) -> Data:
-    """The data of a world, by its name; ``uw.worlds()`` lists the names.
+def world(what: Any, **options: Any) -> Data:
+    """The data of a world, by its name (``uw.worlds()`` lists them), or data of one's own.
 
-    Options are the fields of the world: ``uw.world("images", path="faces/", size=64)``. A world that is not on this
-    machine says how to get it.
+    Options are the fields of the world: ``uw.world("images", path="faces/", size=64)``, or ``uw.world("faces/",
+    size=64)``. A csv, parquet, npz or npy file, an array or a data frame make a table or images as well. A world that
+    is not on this machine says how to get it.
 
     >>> import unweave as uw
     >>> data = uw.world("micro")
@@ -58,8 +67,10 @@ def world(name: str, **options: Any) -> Data:
     >>> [factor.name for factor in data.space.factors]
     ['x', 'y', 'size']
     """
-    described: World = from_plain(World, {"name": name} | options, TABLES, "world")
-    return described.load()
+    if isinstance(what, Data) and not options:
+        return what
+    described = as_world(what, options)
+    return replace(described.load(), world=described)
 
 
 def worlds() -> list[str]:
@@ -69,16 +80,31 @@ def worlds() -> list[str]:
     >>> "dsprites" in uw.worlds()
     True
     """
-    return list(WORLDS)
+    return [*WORLDS, *plug_in_names("world")]
+
+
+class OwnData(TypedDict, total=False):
+    """How one's own images or tables are read: fields of the worlds ``images`` and ``table``."""
+
+    path: str | Path
+    size: int | None
+    height: int | None
+    colour: Literal["auto", "grey", "rgb"]
+    fit: Literal["crop", "pad", "stretch"]
+    columns: str | Sequence[str]
+    labels: Any
+    missing: Literal["refuse", "mean", "drop"]
+    key: str | None
+    called: str
 
 
 def train(
-    world: str | World | Mapping[str, Any],
+    world: Any,
     folder: str | Path | None = None,
     *,
     objective: Method | str | Mapping[str, Any] = BetaVAE(),
-    network: Network | str | Mapping[str, Any] = Conv(),
-    likelihood: Likelihood | str | Mapping[str, Any] = Bernoulli(),
+    network: Network | str | Mapping[str, Any] = FOR_PICTURES["network"],
+    likelihood: Likelihood | str | Mapping[str, Any] = FOR_PICTURES["likelihood"],
     optimiser: Optimiser | str | Mapping[str, Any] = Adam(),
     latents: int = 10,
     steps: int = 300_000,
@@ -92,13 +118,18 @@ def train(
     snapshots: Sequence[int] = (),
     plan: Plan | Mapping[str, Any] = Plan(),
     quiet: bool = False,
+    **own_data: Unpack[OwnData],
 ) -> Run:
     """Train one model and return its run. The same call again goes on where it stopped, or returns at once.
 
     The run is kept in ``folder``, or in ``runs/`` under a name made from its settings. Components are given as objects
     (``objective=uw.BetaVAE(6)``), by name (``network="mlp"``) or as in ``config.json``.
 
-    :param world: what to learn from
+    Tables have another network and likelihood where none is given: an mlp with layers of 128 units, and a
+    Gaussian of variance 0.025 (columns have variance 1).
+
+    :param world: what to learn from: a world by name or as such, its data (:func:`world`), a folder of images, a csv,
+        parquet, npz or npy file, an array or tensor of images or of rows, or a data frame
     :param objective: what to minimise
     :param network: encoder and decoder
     :param likelihood: how reconstructions are scored
@@ -115,6 +146,7 @@ def train(
     :param snapshots: steps at which the weights are kept
     :param plan: device, threads and precision
     :param quiet: show no progress
+    :param own_data: how one's own data are read: ``uw.train("faces/", size=64)``, ``uw.train(frame, labels="species")``
 
     >>> import unweave as uw
     >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
@@ -125,10 +157,9 @@ def train(
     """
     experiment = experiment_from(
         {
-            "world": world,
+            "world": as_world(world, own_data),
             "objective": objective,
-            "network": network,
-            "likelihood": likelihood,
+            **_told(network=network, likelihood=likelihood),
             "optimiser": optimiser,
             "latents": latents,
             "steps": steps,
@@ -143,8 +174,22 @@ def train(
             "plan": plan,
         }
     )
+    data = world if isinstance(world, Data) else None
     with _watched(f"{experiment.objective.name} on {called(experiment.world)}", quiet) as how:
-        return Run(loop.train(experiment, folder, how=how))
+        return Run(loop.train(experiment, folder, data=data, how=how))
+
+
+def _opened(run: Any) -> Run:
+    if isinstance(run, BareRun):
+        return run if isinstance(run, Run) else Run(run.path, run.device)
+    if not isinstance(run, str | Path):
+        raise ValueError(f"a run is given as such or by its folder, not as {type(run).__name__}")
+    return Run(run)
+
+
+def _told(**components: Any) -> dict[str, Any]:
+    """Components that are not the usual ones, so that a table may have its own."""
+    return {name: one for name, one in components.items() if one is not FOR_PICTURES[name]}
 
 
 def resume(folder: str | Path, *, data: Data | None = None, quiet: bool = False) -> Path:
@@ -160,14 +205,40 @@ def resume(folder: str | Path, *, data: Data | None = None, quiet: bool = False)
 
 
 def load(folder: str | Path) -> Run:
-    """Open a run by its folder. Every file is checked against its checksum before it is used.
+    """Open a run by its folder, or a model of the zoo by ``"zoo:NAME"``. Every file is checked before it is used.
 
     >>> import unweave as uw
     >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
     >>> uw.load("runs/tiny").experiment.latents
     3
+    >>> uw.load("zoo:demo-0").experiment.latents
+    6
     """
+    if isinstance(folder, str) and folder.startswith("zoo:"):
+        return zoo().load(folder.removeprefix("zoo:"))
     return Run(folder)
+
+
+def report(run: Run | str | Path) -> Path:
+    """Write the page of a run and its figures into the run's folder, and return the page's path.
+
+    >>> import unweave as uw
+    >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
+    >>> uw.report(run).name
+    'report.html'
+    """
+    return _opened(run).report()
+
+
+def traverse(run: Run | str | Path, *, latents: Sequence[int] | None = None, n: int = 9, width: float = 2.5) -> Tensor:
+    """What the model shows as each latent in turn moves by ±width deviations of its prior: latent × step × example.
+
+    >>> import unweave as uw
+    >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
+    >>> uw.traverse(run, latents=[0, 2], n=5).shape
+    torch.Size([2, 5, 1, 32, 32])
+    """
+    return _opened(run).traverse(latents=None if latents is None else list(latents), n=n, width=width)
 
 
 @overload
@@ -220,6 +291,8 @@ def diagnose(what: Any, variance: Any = None, *, n_factors: int | None = None, *
     >>> [finding.name for finding in found.findings]
     ['over_pruned', 'passive']
     """
+    if isinstance(what, Data | World):
+        raise ValueError("diagnose looks at models: train one first, or give a run, its folder, or codes")
     if isinstance(what, BareRun):
         return diagnose_run(what, n_factors=n_factors, **options)
     if isinstance(what, str | Path):
@@ -255,7 +328,7 @@ def compare(
     1.0
     """
     return compare_runs(
-        [run if isinstance(run, BareRun) else Run(run) for run in runs],
+        [_opened(run) for run in runs],
         n=n,
         seed=seed,
         snapshots=snapshots,
@@ -304,13 +377,13 @@ class DimensionSettings(ModelSettings, total=False):
 
 
 def dimension(
-    world: str | World | Mapping[str, Any],
+    world: Any,
     folder: str | Path | None = None,
     *,
     quiet: bool = False,
     **settings: Unpack[DimensionSettings],
 ) -> Dimension:
-    """How many latents a world needs, by FONDUE or one of its kin: train a few models briefly, and look at each.
+    """How many latents a world, or data of one's own, need, by FONDUE or one of its kin: train a few models briefly.
 
     Settings of the search are ``method``, ``over`` (latents, or a number of the objective such as beta), ``start``,
     ``threshold``, ``least``, ``most``, ``resolution``, ``epochs``, ``least_steps``, ``steps``, ``until_stable``,
@@ -329,12 +402,12 @@ def dimension(
     searched = {field.name for field in fields(DimensionSearch)}
     told: dict[str, Any] = {name: value for name, value in settings.items() if name in searched}
     model = {name: value for name, value in settings.items() if name not in searched}
-    if world == "micro":
+    if isinstance(world, str) and world == "micro":
         search = replace(dimension_micro.search(), **told)
         base = experiment_to(dimension_micro.experiment())
     else:
         search, base = DimensionSearch(**told), {}
-    experiment = experiment_from(base | {"world": world} | model)
+    experiment = experiment_from(base | {"world": as_world(world)} | model)
     with contextlib.nullcontext() if quiet else bars() as watch:
         how = RunOptions(() if watch is None else (watch,))
         return search_dimension(experiment, search, folder, how=how)
@@ -354,7 +427,7 @@ class PerturbSettings(ModelSettings, total=False):
 
 
 def perturb(
-    world: str | World | Mapping[str, Any] | None = None,
+    world: Any = None,
     folder: str | Path | None = None,
     *,
     foster: Sequence[str | Path | Run] = (),
@@ -381,11 +454,12 @@ def perturb(
     told: dict[str, Any] = {name: value for name, value in settings.items() if name in names}
     model = {name: value for name, value in settings.items() if name not in told}
     given = [*sides[0], *sides[1]]
-    base, attack = perturbing.micro() if world == "micro" and not given else (None, Attack())
+    is_micro = isinstance(world, str) and world == "micro"
+    base, attack = perturbing.micro() if is_micro and not given else (None, Attack())
     if base is None and (given or world is None):
         base = perturbing.base_of(given)
     plain = {} if base is None else dict(experiment_to(base))
-    experiment = experiment_from(plain | ({} if world is None else {"world": world}) | model)
+    experiment = experiment_from(plain | ({} if world is None else {"world": as_world(world)}) | model)
     with contextlib.nullcontext() if quiet else bars() as watch:
         how = RunOptions(() if watch is None else (watch,))
         return perturbing.perturb(
@@ -464,19 +538,21 @@ def intrinsic(
 def _points(what: Any) -> list[Points]:
     if isinstance(what, BareRun) or _is_folder(what):
         return points_of_run(what if isinstance(what, BareRun) else Run(what))
-    if isinstance(what, World):
-        return [points_of_world(what)]
-    if isinstance(what, str | Path):
-        if str(what) not in WORLDS:
-            return [points_of_file(what)]
-        named: World = from_plain(World, {"name": str(what)}, TABLES, "world")
-        return [points_of_world(named)]
+    if isinstance(what, Data):
+        return [points_of_data(what)]
+    if isinstance(what, str | Path) and Path(what).suffix in (".npy", ".npz"):
+        return [points_of_file(what)]
+    if isinstance(what, World | str | Path):
+        return [points_of_world(as_world(what))]
+    if is_frame(what):
+        return [points_of_frame(what)]
     table = what if isinstance(what, Tensor) else np.asarray(what)
     return [Points("points", as_codes(table.reshape(len(table), -1) if table.ndim > 2 else table, "points"))]
 
 
 def _is_folder(what: Any) -> bool:
-    return isinstance(what, str | Path) and str(what) not in WORLDS and Path(what).is_dir()
+    """Whether this is the folder of a run; any other folder is one of images."""
+    return isinstance(what, str | Path) and str(what) not in WORLDS and (Path(what) / "config.json").exists()
 
 
 @contextlib.contextmanager

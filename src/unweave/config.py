@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any
 
-from unweave.trusted import find_code, plug_in, trust_class
+from unweave.trusted import find_code, plug_in, plug_in_names, trust_class
 
 Tables = Mapping[type, Mapping[str, type]]
 """For every abstract component the literal table of its members: ``{World: WORLDS, Method: OBJECTIVES}``."""
@@ -143,7 +143,7 @@ def find(what: str, name: str, table: Mapping[str, type]) -> type:
         return table[name]
     path = name if ":" in name else plug_in(what, name)
     if path is None:
-        raise unknown(what, name, table)
+        raise unknown(what, name, {*table, *plug_in_names(what)})
     return typing.cast(type, find_code(what, path))
 
 
@@ -189,6 +189,12 @@ def from_plain(kind: Any, plain: Any, tables: Tables, place: str = "config") -> 
     return _number_or_text(kind, plain, place)
 
 
+def without_hidden(config: Any) -> Any:
+    """A component with everything that is filled in by itself left empty: what a person has chosen."""
+    hidden = [field for field in dataclasses.fields(config) if field.metadata.get("hidden")]
+    return dataclasses.replace(config, **{field.name: field.default for field in hidden}) if hidden else config
+
+
 def component_name(component: Any) -> str:
     """The name a component is written under: its own inside this package, its import path outside."""
     cls = type(component)
@@ -200,6 +206,15 @@ def fingerprint(config: Any, length: int = 12) -> str:
     """The id of a config: the beginning of the SHA-256 of its canonical JSON, without what is no part of it."""
     canonical = json.dumps(to_plain(config, identity=True), sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()[:length]
+
+
+def own_modules(config: Any) -> set[str]:
+    """The modules outside this package whose classes a config is made of."""
+    if not dataclasses.is_dataclass(config) or isinstance(config, type):
+        return set()
+    inside = [own_modules(getattr(config, field.name)) for field in dataclasses.fields(config)]
+    module = type(config).__module__
+    return set().union(*inside) | (set() if module.split(".")[0] == "unweave" else {module})
 
 
 def hints(cls: type) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import stat
 import threading
 import time
@@ -96,6 +97,12 @@ def remove_abandoned(folder: Path) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a small text file atomically."""
     write_atomically(path, lambda aside: aside.write_text(text, encoding="utf-8"))
+
+
+def as_typed(path: Path | str) -> str:
+    """A path as it stands in a command that can be pasted: from the working folder where it lies below that."""
+    place = Path(path)
+    return shlex.quote(str(place.relative_to(Path.cwd()) if place.is_relative_to(Path.cwd()) else path))
 
 
 def parse_json(content: bytes | str, place: Path) -> Any:

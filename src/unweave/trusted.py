@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,15 +38,22 @@ def trust(*modules: str) -> None:
     """Let what is opened from now on, in this process, use the code of these modules and of those inside them.
 
     A run folder may name code that is not part of unweave. Opening it runs that code only where its module was named
-    here, or by ``--trust`` on the command line.
+    here, or by ``--trust`` on the command line. A file, ``path/to/mylib.py``, is run as the module ``mylib``.
 
     >>> import unweave as uw
     >>> uw.trust("mylib", "labs.objectives")
     """
     for module in modules:
-        if not _is_dotted(module):
-            raise ValueError(f"a module is named as in an import, such as mylib or mylib.objectives, not {module!r}")
-    _NAMED.update(modules)
+        file = Path(module) if module.endswith(".py") and len(module) > 3 else None
+        if not _is_dotted(file.stem if file else module):
+            raise ValueError(
+                "a module is named as in an import, such as mylib or mylib.objectives, or by its file,"
+                f" path/to/mylib.py, not {module!r}"
+            )
+        if file:
+            _trust_own_file(file)
+        else:
+            _NAMED.add(module)
 
 
 def trusted_modules() -> tuple[str, ...]:
@@ -77,6 +85,23 @@ def plug_in(what: str, name: str) -> str | None:
     return None
 
 
+def plug_in_names(what: str) -> list[str]:
+    """The names under which installed plug-ins offer something; nothing is imported."""
+    from importlib.metadata import entry_points
+
+    found = [entry for group in GROUPS.get(what, ()) for entry in entry_points(group=group)]
+    return sorted({entry.name for entry in found if _is_installed(entry)})
+
+
+def trust_words(modules: Iterable[str]) -> str:
+    """`` --trust mylib`` for everything that a command has to be told; what is installed as a plug-in needs no word."""
+    from importlib.metadata import entry_points
+
+    groups = [group for names in GROUPS.values() for group in names]
+    offered = {entry.module for group in groups for entry in entry_points(group=group) if _is_installed(entry)}
+    return "".join(f" --trust {module}" for module in sorted({*modules} - offered))
+
+
 def find_code(what: str, path: str) -> Any:
     """What ``module:Class`` stands for, where its code may run; only then is its module imported."""
     if path in _PASSED:
@@ -94,8 +119,19 @@ def find_code(what: str, path: str) -> Any:
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
-        raise ValueError(f"cannot import the {what} {path}: {error}") from error
+        raise ValueError(f"cannot import the {what} {path}: {error}{_where(error, module)}") from error
     return found
+
+
+def _where(error: Exception, module: str) -> str:
+    """What to do where the module itself is missing."""
+    first = module.partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or error.name != first:
+        return ""
+    return (
+        f"; it is neither installed nor in {os.getcwd()}: go where {first}.py lies, or name the file with --trust"
+        f" FOLDER/{first}.py (a store keeps the file of its study in .unweave/modules)"
+    )
 
 
 def carry(path: Path, content: bytes) -> None:
@@ -113,16 +149,32 @@ def trust_file(path: Path, expected: str) -> None:
     if path.stem not in sys.modules:
         if hashlib.sha256(path.read_bytes()).hexdigest() != expected:
             raise Untrusted(f"{path} is not the file that was sent with the study; run the study again")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[path.stem] = module = importlib.util.module_from_spec(spec)
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[path.stem]
-            raise
+        _run_file(path)
     trust(path.stem)
+
+
+def _trust_own_file(path: Path) -> None:
+    """Run a file that the user has named; its folder does not come on the path."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path} whose code could be trusted")
+    known = sys.modules.get(path.stem)
+    if known is not None and Path(getattr(known, "__file__", None) or ".").resolve() != path.resolve():
+        raise ValueError(f"a module named {path.stem} is loaded already; give {path} another name")
+    if known is None:
+        _run_file(path)
+    _NAMED.add(path.stem)
+
+
+def _run_file(path: Path) -> None:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[path.stem] = module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[path.stem]
+        raise
 
 
 def _is_ours(module: str) -> bool:

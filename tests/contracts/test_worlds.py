@@ -77,6 +77,9 @@ def test_resolving_twice_changes_nothing(world: World, tmp_path: Path, monkeypat
     if type(world).name == "images":
         (tmp_path / "x.idx").write_bytes(bytes([0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1, 77, 78]))
         world = type(world)(path=str(tmp_path / "x.idx"))
+    if type(world).name == "table":
+        (tmp_path / "x.csv").write_text("a,b\n1,2\n3,5\n")
+        world = type(world)(path=str(tmp_path / "x.csv"))
     if type(world).name == "perturbed":
         pytest.skip("needs a trained manipulation: tests/models/test_perturbation.py")
     resolved = world.resolve()

@@ -338,8 +338,8 @@ def test_posteriors_from_any_framework(tmp_path: Path) -> None:
 
 
 def test_bad_files(tmp_path: Path) -> None:
-    np.savez(tmp_path / "none.npz", codes=np.zeros((3, 2)))
-    with pytest.raises(ValueError, match=r"no array `mean`.*it holds codes"):
+    np.savez(tmp_path / "none.npz", weights=np.zeros((3, 2)))
+    with pytest.raises(ValueError, match=r"no array `mean`.*it holds weights"):
         read_posteriors(tmp_path / "none.npz")
     np.savez(tmp_path / "both.npz", mean=np.zeros((3, 2)), variance=np.ones((3, 2)), std=np.ones((3, 2)))
     with pytest.raises(ValueError, match="variance and deviation"):

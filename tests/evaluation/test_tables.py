@@ -117,8 +117,8 @@ def test_objects_and_missing_arrays_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "o.npz", codes=CODES, factors=np.array([{"a": 1}] * 6, dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match=r"array factors of .* holds Python objects"):
         read_tables([tmp_path / "o.npz"])
-    np.savez(tmp_path / "m.npz", means=CODES)
-    with pytest.raises(ValueError, match=r"no array `codes`.* it holds means"):
+    np.savez(tmp_path / "m.npz", weights=CODES)
+    with pytest.raises(ValueError, match=r"no array `codes`.* it holds weights"):
         read_tables([tmp_path / "m.npz"])
     np.save(tmp_path / "e.npy", CODES)
     (tmp_path / "f.npy").write_bytes(b"")

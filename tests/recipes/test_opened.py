@@ -18,6 +18,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> uw.Run:
 def test_figures(run: uw.Run) -> None:
     for figure in (run.plot_history(), run.plot_latents(), run.plot_reconstructions(), run.plot_traversals(n=3)):
         assert isinstance(figure, matplotlib.figure.Figure)
+        assert figure._repr_png_()[0].startswith(b"\x89PNG")
     bytes_of_one = (255 * run.images(1)[0, 0].numpy()).astype(np.uint8)
     assert isinstance(run.plot_reconstructions(bytes_of_one), matplotlib.figure.Figure)
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from unweave.recipes.dimension import dimension, write_dimension
 from unweave.recipes.dimension_search import DimensionSearch
 from unweave.runs.folder import RunFolder
 from unweave.training.experiment import Experiment, Plan
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 SMALL = ["--batch-size", "8", "--plan.threads", "1", "--plan.device", "cpu", "--quiet", "--history-every", "2"]
 CONV = ["--network.channels", "4,8", "--network.kernels", "4,4", "--network.hidden", "16", "--latents", "4"]

@@ -1,17 +1,14 @@
 """The page of a manipulation in a real browser: sliders for ε and the factors, three pictures, both sides' codes."""
 
 import shutil
-import threading
-import time
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from browsing import chromium, served
+from playwright.sync_api import expect
 
 from unweave.cli import main
 from unweave.recipes.perturb import Attack, base_of, perturb
-from unweave.web.app import create_app
-from unweave.web.serve import listen
 
 pytestmark = pytest.mark.browser
 SMALL = ["--network", "mlp", "--network.encoder-widths", "6", "--network.decoder-widths", "6", "--latents", "3"]
@@ -22,34 +19,19 @@ PIXELS = "c => [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a manipulation's page."""
-    import uvicorn
-
     store = tmp_path_factory.mktemp("manipulations") / "runs"
     low, high = store / "low", store / "high"
     for seed, folder in enumerate((low, high)):
         assert main(["train", "micro", *SMALL, *QUICK, "--seed", str(seed), "--folder", str(folder)]) == 0
     made = perturb(base_of([low]), Attack(perturb_steps=4, epsilon=0.2), store, foster=[low], diminish=[high])
     shutil.rmtree(high)
-    listening = listen("127.0.0.1", 0)
-    told = uvicorn.Config(create_app(store), log_level="error", ws="none", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(told)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}/run/{made.folder.name}"
-    server.should_exit = True
-    thread.join(timeout=10)
-    listening.close()
+    with served(store) as address:
+        yield f"{address}/run/{made.folder.name}"
 
 
 def test_pictures_follow_the_sliders(place: str) -> None:
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("no chromium on this machine: the page was not tested in a browser")
     troubles: list[str] = []
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=path, args=["--no-sandbox", "--no-first-run"])
+    with chromium() as browser:
         page = browser.new_page(viewport={"width": 390, "height": 800})
         page.set_default_timeout(60_000)
         page.on("pageerror", lambda error: troubles.append(str(error)))
@@ -73,5 +55,4 @@ def test_pictures_follow_the_sliders(place: str) -> None:
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         page.locator("#training").scroll_into_view_if_needed()
         expect(page.locator("#training figure")).to_have_count(3, timeout=60_000)
-        browser.close()
     assert troubles == []

@@ -8,34 +8,64 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-COMMANDS = {
-    "demo": "see what it is about: train a small model and open its report (two minutes)",
-    "worlds": "list the data sets, or fetch one",
-    "train": "train a model",
-    "resume": "go on with an interrupted run",
-    "show": "what a run has learned: its latents, losses and files",
-    "report": "write a run's page and pictures",
-    "export": "write a trained model for others to load",
-    "measure": "score codes from anywhere against their factors",
-    "evaluate": "score a run and keep the scores with it",
-    "study": "many runs: a recipe or your own grid, through any number of interruptions",
-    "reproduce": "a published result again, beside what was published, with a verdict",
-    "dimension": "how many latents a world needs: FONDUE and its kin",
-    "perturb": "a world on which VAEs stop disentangling: small changes of its images",
-    "diagnose": "which latents a model uses, whether it has collapsed, and what to do",
-    "compare": "did runs, seeds or snapshots learn the same thing, layer by layer",
-    "traverse": "pictures of what moves when a latent moves",
-    "sample": "new examples from a model's prior, with chosen labels where it knows some",
-    "explore": "see and steer latent spaces in the browser",
-    "intrinsic": "in how many dimensions data or codes lie",
-    "bench": "how fast this machine trains: plain loop, CUDA graph and fleet",
+GROUPS = {
+    "begin": {
+        "demo": "see what it is about: train a small model and open its report (two minutes)",
+        "worlds": "list the data sets, or fetch one",
+        "new": "a file to begin a method, network, world, metric, measure or study of your own",
+    },
+    "train": {
+        "train": "train a model, or many",
+        "resume": "go on with an interrupted run",
+        "export": "write a trained model for others to load",
+        "zoo": "trained models to begin with, and folders of them to host",
+    },
+    "see what a model has learned": {
+        "show": "its latents, losses and files",
+        "report": "its page and pictures",
+        "diagnose": "which latents it uses, whether it has collapsed, and what to do",
+        "traverse": "pictures of what moves when a latent moves",
+        "sample": "new examples from its prior, with chosen labels where it knows some",
+        "explore": "see and steer latent spaces in the browser",
+    },
+    "measure and compare": {
+        "measure": "score codes from anywhere against their factors",
+        "evaluate": "score a run and keep the scores with it",
+        "compare": "did runs, seeds or snapshots learn the same thing, layer by layer",
+        "intrinsic": "in how many dimensions data or codes lie",
+        "dimension": "how many latents a world needs: FONDUE and its kin",
+    },
+    "study": {
+        "study": "many runs: a recipe or your own grid, through any number of interruptions",
+        "reproduce": "a published result again, beside what was published, with a verdict",
+        "perturb": "a world on which VAEs stop disentangling: small changes of its images",
+    },
+    "this machine": {
+        "bench": "how fast this machine trains: plain loop, CUDA graph and fleet",
+        "completion": "completes commands in your shell: bash, zsh or fish",
+    },
 }
-"""Every command, the module of the same name in this folder, and what it is for."""
+"""Every command by what a person wants to do, the module of the same name in this folder, and what it is for."""
+
+COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 
 
 STATUS = {"Interrupted": 130, "NotFinite": 1, "DamagedFile": 1, "ModelMissing": 1, "AllFailed": 1}
 """What a command ends with when its work stopped, failed or met a damaged file; 2 says that it could not begin."""
 
+
+EXTRAS = {
+    "duckdb": "sql",
+    "fastapi": "web",
+    "huggingface_hub": "hub",
+    "mlflow": "mlflow",
+    "ray": "ray",
+    "submitit": "slurm",
+    "tensorboard": "trackers",
+    "uvicorn": "web",
+    "wandb": "wandb",
+}
+"""What is not installed unless someone asks for it, and the extra that brings it."""
 
 REASONS = {
     errno.ENOSPC: "the disk is full",
@@ -104,23 +134,33 @@ def _trusting(words: list[str]) -> list[str]:
 
 def _usage() -> str:
     width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {text}" for name, text in COMMANDS.items()]
+    lines = []
+    for group, commands in GROUPS.items():
+        lines += ["", f"{group}:", *(_line(name, text, width) for name, text in commands.items())]
     return "\n".join(
         [
             "unweave trains, measures and explains variational autoencoders.",
             "",
             "usage: unweave COMMAND [options]",
-            "",
             *lines,
             "",
-            "New here? Type: unweave demo        About one command: unweave COMMAND --help",
+            "New here? Type: unweave demo        About one command: unweave train --help",
         ]
     )
+
+
+def _line(name: str, text: str, width: int) -> str:
+    import textwrap
+
+    return textwrap.fill(text, 80, initial_indent=f"  {name:<{width}}  ", subsequent_indent=" " * (width + 4))
 
 
 def _sentence(error: Exception) -> str:
     from unweave.files import in_words
 
+    missing = error.name.partition(".")[0] if isinstance(error, ModuleNotFoundError) and error.name else ""
+    if missing in EXTRAS:
+        return f"{missing} is not installed; run: pip install 'unweave[{EXTRAS[missing]}]'"
     if isinstance(error, OSError) and error.errno in REASONS:
         return f"{REASONS[error.errno]} ({error.filename or 'while writing'}). What was saved before is intact."
     if isinstance(error, MemoryError):

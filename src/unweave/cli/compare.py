@@ -6,6 +6,7 @@ from pathlib import Path
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.measuring import watching
 from unweave.cli.options import command, parse, whole
+from unweave.evaluation.learnt_same import learnt_same
 from unweave.evaluation.similarity import LayerComparison, Similarity, compare_runs
 from unweave.pages.comparison import comparison_to_plain, write_comparison
 from unweave.training.run import Run
@@ -60,9 +61,11 @@ def run(argv: Sequence[str]) -> None:
 
 
 def _show(found: Similarity, runs: list[Run]) -> None:
+    if answer := learnt_same(found):
+        say(answer.sentence + "\n")
     for comparison in found.comparisons:
         if comparison.left != comparison.right or comparison.n_pairs > 1:
-            _show_layers(comparison)
+            _show_layers(comparison, found)
     say("Where CKA and Procrustes differ, one of them is too high: quote the smaller.")
     for one in found.matched:
         same = " (the same weights)" if one.identical else ""
@@ -72,7 +75,18 @@ def _show(found: Similarity, runs: list[Run]) -> None:
         say("The run kept no snapshots (train with --snapshots 0,1000,…), so it is compared with itself only.")
 
 
-def _show_layers(comparison: LayerComparison) -> None:
+def _title(comparison: LayerComparison, found: Similarity) -> str:
+    """Two runs by their names; more by what they have in common."""
+    if len(found.matched) == 1 and "@" not in comparison.left:
+        return f"{found.matched[0].left}  –  {found.matched[0].right}, layer by layer"
+    if comparison.left == comparison.right:
+        n = comparison.n_pairs // 2
+        return f"seeds of {comparison.left}, {f'mean of {n} pairs' if n > 1 else 'one pair'}"
+    pairs = "" if comparison.n_pairs == 1 else f", mean of {comparison.n_pairs} pairs"
+    return f"{comparison.left}  –  {comparison.right}{pairs}"
+
+
+def _show_layers(comparison: LayerComparison, found: Similarity) -> None:
     """Layers of the same name side by side; the page has all pairs."""
     rows = []
     for place, name in enumerate(comparison.rows):
@@ -80,6 +94,4 @@ def _show_layers(comparison: LayerComparison) -> None:
             cell = (place, comparison.columns.index(name))
             scores = [float(f"{float(getattr(comparison, m)[cell]):.3g}") for m in ("cka", "procrustes", "svcca")]
             rows.append((name, *scores, float(comparison.averaged.quoted[cell]), float(comparison.p_values[cell])))
-    pairs = "one pair" if comparison.n_pairs == 1 else f"mean of {comparison.n_pairs} pairs"
-    title = f"{comparison.left}  –  {comparison.right} ({pairs})"
-    print_table(title, ("layer", "CKA", "Procrustes", "SVCCA", "quote", "p"), rows)
+    print_table(_title(comparison, found), ("layer", "CKA", "Procrustes", "SVCCA", "quote", "p"), rows)

@@ -1,10 +1,20 @@
 """What commands print: tables for people, JSON for machines."""
 
+import contextlib
 import json
-from collections.abc import Sequence
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 COLOURS = {"active": "green", "mixed": "yellow", "passive": "bright_black"}
+
+PATIENCE, AGAIN = 2.0, 10.0
+"""Seconds without a word, and between two; what ends sooner needs no progress."""
+
+BETWEEN = {"lines": 3, "spaces": 2}
+"""What may stand between two columns, and how many characters that takes."""
 
 
 def print_json(value: Any) -> None:
@@ -13,19 +23,82 @@ def print_json(value: Any) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> None:
-    """A table on standard output; numbers to the right, latent types in colour."""
+    """A table on standard output that breaks no word: with lines, else without, else one row below the other."""
     from rich.console import Console
+
+    console = Console(highlight=False)
+    cells = [[_cell(value) for value in row] for row in rows]
+    say(title)
+    for kind, between in BETWEEN.items():
+        if widths := _widths(columns, cells, console.width - len(columns) * between - 1):
+            right = [all(not isinstance(row[place], str) for row in rows) for place in range(len(columns))]
+            console.print(_grid(columns, cells, right, widths, kind))
+            break
+    else:
+        _print_rows(columns, cells)
+    if note:
+        say(note)
+
+
+def _widths(columns: Sequence[str], cells: list[list[str]], most: int) -> list[int]:
+    """Widths of columns that together are at most so much, none below its longest word; else nothing."""
+    from rich.cells import cell_len
+
+    texts = [[name, *(row[place] for row in cells)] for place, name in enumerate(columns)]
+    widths = [max(cell_len(line) for text in one for line in text.split("\n")) for one in texts]
+    least = [max((cell_len(word) for text in one for word in text.split()), default=0) for one in texts]
+    if sum(least) > most:
+        return []
+    if sum(least) - least[0] + widths[0] <= most:  # what a row is about stays in one line
+        least[0] = widths[0]
+    while sum(widths) > most:
+        slack = [width if width > low else 0 for width, low in zip(widths, least)]
+        widths[slack.index(max(slack))] -= 1
+    return widths
+
+
+def _grid(columns: Sequence[str], cells: list[list[str]], right: list[bool], widths: list[int], kind: str) -> Any:
+    """Numbers to the right, latent types in colour."""
+    from rich import box
     from rich.markup import escape
     from rich.table import Table
 
-    title, note = escape(_writable(title)), escape(_writable(note))
-    table = Table(title=title, title_justify="left", caption=note or None, caption_justify="left")
-    numeric = [all(not isinstance(row[i], str) for row in rows) for i in range(len(columns))]
-    for place, (name, right) in enumerate(zip(columns, numeric)):
-        table.add_column(escape(name), justify="right" if right else "left", overflow="fold", no_wrap=place == 0)
-    for row in rows:
-        table.add_row(*(_cell(value) for value in row))
-    Console().print(table)
+    table = Table(box=box.HEAVY_HEAD if kind == "lines" else None, pad_edge=kind == "lines")
+    for place, name in enumerate(columns):
+        table.add_column(escape(name), justify="right" if right[place] else "left", width=widths[place])
+    for row in cells:
+        table.add_row(*(f"[{COLOURS[text]}]{text}[/]" if text in COLOURS else escape(text) for text in row))
+    return table
+
+
+def _print_rows(columns: Sequence[str], cells: list[list[str]]) -> None:
+    width = max(map(len, columns))
+    for row in cells:
+        say("\n".join(f"  {name:<{width}}  {text}" for name, text in zip(columns, row) if text) + "\n")
+
+
+@contextlib.contextmanager
+def patiently(words: str | Callable[[], str], quiet: bool = False) -> Iterator[None]:
+    """A line on standard error once something takes longer than two seconds, and again every ten."""
+    if quiet:
+        yield
+        return
+    begin, ended = time.monotonic(), threading.Event()
+
+    def tell() -> None:
+        patience = PATIENCE
+        while not ended.wait(patience):
+            patience = AGAIN
+            text = words if isinstance(words, str) else words()
+            print(f"{text}: {time.monotonic() - begin:.0f} s so far", file=sys.stderr, flush=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        teller.join()
 
 
 def say(text: str) -> None:
@@ -41,11 +114,6 @@ def _writable(text: str) -> str:
 
 
 def _cell(value: Any) -> str:
-    from rich.markup import escape
-
     if value is None:
         return ""
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    text = escape(_writable(str(value)))
-    return f"[{COLOURS[text]}]{text}[/]" if text in COLOURS else text
+    return f"{value:.4g}" if isinstance(value, float) else _writable(str(value))

@@ -16,10 +16,14 @@ STORY = """A small world: a white disc whose x, y and size vary. Three factors, 
 A model with six latents learns to squeeze every picture into its code and to draw it again from there.
 Every latent it uses has a price. Watch how many it keeps."""
 
+EXAMPLES = """examples:
+  unweave demo
+  unweave demo --seed 3 --folder runs/third"""
+
 
 def run(argv: Sequence[str]) -> None:
     """Train the demo's model, show its latents, write its report."""
-    parser = command("unweave demo", "Train a small model and see what its latents do.")
+    parser = command("unweave demo", "Train a small model and see what its latents do.", examples=EXAMPLES)
     parser.add_argument("--seed", type=whole(0), default=0, help="another random start (0)")
     parser.add_argument("--steps", type=whole(1, 10**12), help="train for another number of steps")
     parser.add_argument("--folder", help="where to keep the run (runs/demo; with a seed, runs/demo-SEED)")

@@ -2,25 +2,31 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import command, parse, whole
+from unweave.cli.console import patiently, print_json, print_table, say
+from unweave.cli.measuring import add_role_options, role_words, roles_of
+from unweave.cli.options import command, parse, read, whole
 from unweave.config import unknown
 from unweave.evaluation.diagnosis import Latent
+from unweave.evaluation.posterior_file import read_posteriors
+from unweave.evaluation.tables import Roles
 from unweave.files import write_text
 from unweave.metrics.polarised.types import RULES
-from unweave.recipes.diagnose import Diagnosed, diagnose_file, diagnose_run, write_diagnosis
+from unweave.recipes.diagnose import Diagnosed, diagnose_posteriors, diagnose_run, write_diagnosis
 from unweave.training.run import Run
 
 EXAMPLES = """the file:
-  an npz with arrays mean and variance, sample × latent (or log_variance, or std); perhaps sampled, and
-  reconstruction, the loss of every example
+  an npz with arrays mean (or mu, codes) and variance, sample × latent (or log_variance, or std); perhaps sampled, and
+  reconstruction, the loss of every example; or a csv or parquet with columns mu*, mean_*, code_* or z*, and
+  variance_*, logvar* or std*. `unweave measure` reads the same files.
 
 examples:
   unweave diagnose runs/demo
   unweave diagnose posteriors.npz --factors 5
+  unweave diagnose table.csv --codes 'mu*' --factors x,y,size
   unweave diagnose runs/demo --rule kl --json"""
 
 
@@ -39,15 +45,14 @@ def run(argv: Sequence[str]) -> None:
     parser.add_argument(
         "--jacobians", type=whole(1, 10**6), default=256, metavar="N", help="examples to differentiate at (256)"
     )
-    parser.add_argument(
-        "--factors", type=whole(1, 10**6), metavar="N", help="how many factors the data have, where you know it"
-    )
+    add_role_options(parser, "how many factors the data have, where you know it: 5, or the columns x,y,size of a file")
     parser.add_argument("--accuracy", action="store_true", help="fit linear models to every combination of types; slow")
     parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="which examples and which noise (0)")
     parser.add_argument("--page", metavar="FILE", help="where the page goes (RUN/diagnosis.html; none for a file)")
     parser.add_argument("--json", action="store_true", help="print as JSON")
     given = parse(parser, argv)
-    diagnosed, written = _diagnosed(given)
+    with patiently(f"diagnosing {given.run}", given.json):
+        diagnosed, written = _diagnosed(given)
     if given.page:
         write_text(Path(given.page), diagnosed.page())
         written = Path(given.page)
@@ -62,9 +67,17 @@ def run(argv: Sequence[str]) -> None:
 def _diagnosed(given: argparse.Namespace) -> tuple[Diagnosed, Path | None]:
     if given.rule not in RULES:
         raise unknown("rule", given.rule, RULES)
+    n_factors, roles = _factors(given)
     if not Path(given.run).is_dir():
-        known: dict[str, Any] = {"rule": given.rule, "seed": given.seed, "n_factors": given.factors}
-        return diagnose_file(given.run, **known), None
+        known: dict[str, Any] = {"rule": given.rule, "seed": given.seed, "n_factors": n_factors}
+        read = read_posteriors(given.run, roles)
+        if not given.json:
+            say(role_words(read.roles))
+        if n_factors is None:
+            known["n_factors"] = len(read.roles.get("factors", ())) or None
+        return diagnose_posteriors(read, **known), None
+    if roles != Roles():
+        raise ValueError(f"{given.run} is a run: it knows its codes and factors; --factors takes their number")
     for name in ("examples", "jacobians"):
         if getattr(given, name) < 2:
             raise ValueError(f"--{name} must be at least 2, not {getattr(given, name)}")
@@ -74,11 +87,22 @@ def _diagnosed(given: argparse.Namespace) -> tuple[Diagnosed, Path | None]:
         n=given.examples,
         seed=given.seed,
         rule=given.rule,
-        n_factors=given.factors,
+        n_factors=n_factors,
         n_jacobians=given.jacobians,
         accuracy=given.accuracy,
     )
     return found, None if given.page else write_diagnosis(opened, found)
+
+
+def _factors(given: argparse.Namespace) -> tuple[int | None, Roles]:
+    """How many factors there are, as a number or as the names of columns."""
+    roles = roles_of(given)
+    if len(roles.factors) != 1 or not roles.factors[0].lstrip("-").isdecimal():
+        return None, roles
+    n = int(read(int, roles.factors[0], "factors"))
+    if not 1 <= n <= 10**6:
+        raise ValueError(f"--factors must be 1 to 1,000,000, not {n}")
+    return n, replace(roles, factors=())
 
 
 def _show(diagnosed: Diagnosed) -> None:

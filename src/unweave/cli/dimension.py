@@ -2,19 +2,22 @@
 
 import argparse
 import contextlib
+import functools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from unweave.algorithms.fondue import METHODS
-from unweave.cli.console import print_json, print_table, say
+from unweave.cli.console import patiently, print_json, print_table, say
 from unweave.cli.options import add_component, add_fields, collect, command, parse
+from unweave.cli.own_data import usual_components, usual_settings, with_world
 from unweave.cli.study import add_execution_options, make_executor
 from unweave.cli.train import read_config, stopping
 from unweave.config import from_plain
 from unweave.data import World
 from unweave.data.world import called
+from unweave.files import as_typed
 from unweave.recipes import dimension_micro
 from unweave.recipes.dimension import Dimension, bars, dimension, write_dimension
 from unweave.recipes.dimension_search import DimensionSearch
@@ -25,7 +28,7 @@ from unweave.training.running import RunOptions
 EXAMPLES = """examples:
   unweave dimension micro
   unweave dimension dsprites --objective vae --network conv_2x2 --until-stable true
-  unweave dimension images --world.path photos/ --objective vae --start 20 --most 100
+  unweave dimension photos/ --objective vae --start 20 --most 100
   unweave dimension micro --method ib --elbow 1,2,3,4,6
   unweave dimension dsprites --over beta --latents 5 --start 4
   unweave dimension --convert runs/dimension-micro-beta_vae-9f6ffbeeccbe      a search of version 0.1.0 into its store
@@ -39,6 +42,7 @@ SEARCHED = ("steps",)
 
 def run(argv: Sequence[str]) -> None:
     """Search, write the page, and say the number."""
+    argv = with_world(argv)
     world = argv[0].replace("-", "_") if argv and not argv[0].startswith("-") else None
     given = vars(parse(_parser(argv, world), argv[1:] if world else argv))
     if given["convert"]:
@@ -65,7 +69,7 @@ def _base(config: str | None, world: str | None) -> dict[str, Any]:
     """Another run's settings where they are asked for; for the micro-world those under which it is quickly learned."""
     if config:
         return read_config(config)
-    return dict(experiment_to(dimension_micro.experiment())) if world == "micro" else {}
+    return dict(experiment_to(dimension_micro.experiment())) if world == "micro" else usual_settings(world)
 
 
 def _search(given: dict[str, Any], world: str | None) -> dict[str, Any]:
@@ -84,14 +88,16 @@ def _search_with(experiment: Experiment, search: DimensionSearch, given: dict[st
         watchers = (stack.enter_context(bars()),) if alone and not given["quiet"] else ()
         how = RunOptions(watchers, given["save_every"] or 30.0, stack.enter_context(stopping()))
         tell = _count if not alone and not given["quiet"] else lambda done, total: None
-        return dimension(experiment, search, given["folder"], execute=execute, how=how, tell=tell)
+        wait = functools.partial(patiently, quiet=given["quiet"])
+        return dimension(experiment, search, given["folder"], execute=execute, how=how, tell=tell, wait=wait)
 
 
 def _remind(store: Path, experiment: Experiment, search: DimensionSearch) -> None:
     """Models that version 0.1.0 has trained for this search are not seen where it has put them."""
     old = store / search_name(experiment.resolve(), search).rpartition("-")[0]
     if any(old.glob("*-steps-*/config.json")):
-        words = f"{old} has models of version 0.1.0; to use them: unweave dimension --convert {old} --folder {store}"
+        convert = f"unweave dimension --convert {as_typed(old)} --folder {as_typed(store)}"
+        words = f"{old} has models of version 0.1.0; to use them: {convert}"
         print(words, file=sys.stderr, flush=True)
 
 
@@ -141,5 +147,5 @@ def _parser(argv: Sequence[str], world: str | None) -> argparse.ArgumentParser:
     add_fields(parser, DimensionSearch, argv, {})
     if world is not None:
         add_component(parser, "world", World, argv, TABLES, chosen=world)
-    add_fields(parser, Experiment, argv, TABLES, skip=("world", *SEARCHED))
+    add_fields(parser, Experiment, argv, TABLES, skip=("world", *SEARCHED), usual=usual_components(world))
     return parser

@@ -1,5 +1,6 @@
 """unweave explore: see and steer latent spaces in the browser."""
 
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,9 +32,10 @@ def run(argv: Sequence[str]) -> None:
     given = parse(parser, argv)
     store, path = find_store(given.place)
     try:
+        importlib.import_module("uvicorn")
         from unweave.web.serve import serve
     except ImportError as error:
-        raise ValueError('the explorer needs FastAPI and uvicorn: pip install "unweave[web]"') from error
+        raise ImportError("the explorer needs FastAPI and uvicorn; run: pip install 'unweave[web]'") from error
     names = tuple(name.lower() for name in given.name)
     serve(store, host=given.host, port=given.port, path=path, names=names, open_browser=not given.no_browser, say=say)
 

@@ -4,19 +4,21 @@ from collections.abc import Sequence
 
 from unweave.cli.console import say
 from unweave.cli.options import command, parse
+from unweave.files import as_typed
 from unweave.training.export import export
 from unweave.training.run import Run
+
+EXAMPLES = """examples:
+  unweave export runs/demo models/demo      then, in Python: uw.from_pretrained("models/demo")"""
 
 
 def run(argv: Sequence[str]) -> None:
     """Write config.json, model.safetensors and a model card."""
-    parser = command("unweave export", "Write a finished run in the layout of the Hugging Face hub.")
+    parser = command("unweave export", "Write a finished run in the layout of the Hugging Face hub.", examples=EXAMPLES)
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     parser.add_argument("target", metavar="TARGET", help="the folder to write")
     given = parse(parser, argv)
     opened = Run(given.run)
     path = export(opened, given.target)
-    use = f"load it with: uw.from_pretrained({str(path)!r})"
-    say(
-        f"written: {path}\n{use if opened.encodes else f'train on it with: unweave train perturbed --world.run {path}'}"
-    )
+    use = f"train on it with: unweave train perturbed --world.run {as_typed(path)}"
+    say(f"written: {path}\n{f'load it with: uw.from_pretrained({str(path)!r})' if opened.encodes else use}")

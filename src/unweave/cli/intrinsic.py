@@ -6,20 +6,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import add_component, collect, command, parse, read, real, whole
+from unweave.cli.console import patiently, print_json, print_table, say
+from unweave.cli.options import add_component, collect, command, parse, read, real, typed, whole
 from unweave.config import from_plain, unknown
 from unweave.data import WORLDS, World
+from unweave.data.own import named_world
 from unweave.evaluation.points import Points, points_of_file, points_of_run, points_of_world
 from unweave.evaluation.scores import plain
 from unweave.metrics.dimension.intrinsic import Intrinsic, intrinsic
 from unweave.metrics.dimension.mle import AVERAGING
 from unweave.training.experiment import TABLES, Experiment
 from unweave.training.run import Run
+from unweave.trusted import plug_in
 
 EXAMPLES = """examples:
   unweave intrinsic dsprites
   unweave intrinsic photos/ --world.size 64
+  unweave intrinsic people.csv --world.labels species
   unweave intrinsic codes.npz --neighbours 3,5,10,20,40
   unweave intrinsic runs/demo            its data, its mean codes and its sampled codes"""
 
@@ -58,8 +61,11 @@ def run(argv: Sequence[str]) -> None:
         add_component(parser, "world", World, argv, TABLES, chosen=world)
     given = parse(parser, argv[1:] if target else argv)
     if target is None:
-        raise ValueError("say of what: unweave intrinsic WORLD, a folder of images, an npz of points, or a run")
-    found = {points.name: (points, _estimate(points, given)) for points in _points(target, world, vars(given))}
+        raise ValueError(
+            "say of what: unweave intrinsic WORLD, a folder of images, an npz of points, a table, or a run"
+        )
+    with patiently(f"estimating the dimension of {target}", given.json):
+        found = {points.name: (points, _estimate(points, given)) for points in _points(target, world, vars(given))}
     if given.json:
         print_json({name: _plain(points, one) for name, (points, one) in found.items()})
         return
@@ -74,16 +80,18 @@ def _world(target: str | None) -> str | None:
     name, path = target.replace("-", "_"), Path(target)
     if name in WORLDS:
         return name
+    if not path.exists() and (":" in target or plug_in("world", name)):
+        return typed(target)
     if not path.exists():
         raise unknown("world or file", target, WORLDS)
     is_run = (path / "config.json").exists()
-    return None if is_run or path.suffix in (".npz", ".npy") else "images"
+    return None if is_run or path.suffix in (".npz", ".npy") else str(named_world(path)["name"])
 
 
 def _points(target: str, world: str | None, given: dict[str, Any]) -> list[Points]:
     if world is None:
         return points_of_run(Run(target)) if Path(target).is_dir() else [points_of_file(target)]
-    own = {"world.path": target} if world == "images" and target != "images" else {}
+    own = {"world.path": target} if world in ("images", "table") and target != world else {}
     options = {name: value for name, value in given.items() if name.startswith("world.")}
     chosen = collect({"world": world} | own | options, Experiment, TABLES, {})["world"]
     described: World = from_plain(World, chosen, TABLES, "world")

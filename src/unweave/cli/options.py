@@ -4,6 +4,7 @@
 """
 
 import argparse
+import contextvars
 import dataclasses
 import itertools
 import math
@@ -12,13 +13,20 @@ import textwrap
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NoReturn
 
-from unweave.config import WORDS, Bound, Range, Tables, check, find, hints, to_plain, unknown
+from unweave.config import WORDS, Bound, Range, Tables, check, find, hints, shown, to_plain, unknown
 from unweave.trusted import trust
 
 MOST_MODELS = 100_000
 """Models that one command may ask for."""
+
+ALIASES = {"optimiser.learning_rate": ("lr", "learning-rate"), "objective.beta": ("beta",), "batch_size": ("batch",)}
+"""What people call an option besides its own name."""
+
+WHOLE = re.compile(r"([+-]?\d{1,4000}(?:\.\d{1,100})?(?:[eE]\+?\d{1,3})?)([kKmM]?)")
+THOUSANDS = {"": 1, "k": 1000, "m": 1_000_000}
 
 
 class Parser(argparse.ArgumentParser):
@@ -62,21 +70,26 @@ def real(
 
 
 def add_fields(
-    parser: argparse.ArgumentParser, cls: type, argv: Sequence[str], tables: Tables, skip: Sequence[str] = ()
+    parser: argparse.ArgumentParser,
+    cls: type,
+    argv: Sequence[str],
+    tables: Tables,
+    skip: Sequence[str] = (),
+    usual: Mapping[str, Any] = types.MappingProxyType({}),
 ) -> None:
-    """Add an option for every field of a dataclass, components unfolded as chosen in ``argv``."""
+    """Add an option for every field of a dataclass, components unfolded as chosen in ``argv``, or as ``usual``."""
     basic = parser.add_argument_group("settings")
     for field in dataclasses.fields(cls):
         kind = hints(cls)[field.name]
         if field.name in skip:
             continue
         if kind in tables:
-            add_component(parser, field.name, kind, argv, tables, field)
+            add_component(parser, field.name, kind, argv, tables, field, usual=usual.get(field.name))
         elif dataclasses.is_dataclass(kind):
             group = parser.add_argument_group(f"{field.name}: {field.metadata.get('help', '')}")
             _add_plain(group, typing.cast(type, kind), f"{field.name}.")
         else:
-            _add(basic, field.name, kind, field)
+            _add(basic, field.name, kind, field, field.default)
 
 
 def add_component(
@@ -87,12 +100,15 @@ def add_component(
     tables: Tables,
     field: "dataclasses.Field[Any] | None" = None,
     chosen: str | None = None,
+    usual: Any = None,
 ) -> None:
-    """Add ``--place NAME`` and the options of the component that is chosen, or of the default one."""
+    """Add ``--place NAME`` and the options of the component that is chosen, or of the ``usual`` or default one."""
     table = tables[kind]
     text = field.metadata.get("help", "") if field is not None else ""
     group = parser.add_argument_group(f"{place}: {text}" if text else place)
-    default = "" if field is None or field.default is dataclasses.MISSING else typing.cast(Any, field.default).name
+    if usual is None and field is not None and field.default is not dataclasses.MISSING:
+        usual = field.default
+    default = "" if usual is None else usual.name
     name = chosen or scan(argv, place) or default
     if chosen is None:
         names = ", ".join(table)
@@ -104,7 +120,7 @@ def add_component(
         )
     if name:
         cls = find(place, typed(name), table)
-        _add_plain(group, cls, f"{place}.", tables)
+        _add_plain(group, cls, f"{place}.", tables, usual if type(usual) is cls else None)
         for inner in dataclasses.fields(cls):
             if (kind := _component_of(hints(cls)[inner.name], tables)) and (
                 below := scan(argv, f"{place}.{inner.name}")
@@ -163,13 +179,13 @@ def _set(plain: dict[str, Any], cls: type, tail: str, text: str, place: str, tab
 
 
 def grid(values: Mapping[str, Any], cls: type, tables: Tables, base: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every combination of options that are given as lists, ``1,2,4``, where their field takes one number."""
-    single = {place: text for place, text in values.items() if not (isinstance(text, str) and "," in text)}
-    plain = collect(single, cls, tables, base)
+    """Every combination of options given as lists, ``1,2,4`` or ``0:10``, where their field takes one number."""
+    several = {place for place, text in values.items() if isinstance(text, str) and ("," in text or _is_several(text))}
+    plain = collect({place: text for place, text in values.items() if place not in several}, cls, tables, base)
     lists = {
-        place: text.split(",")
+        place: numbers(text).split(",")
         for place, text in values.items()
-        if place not in single and place.split(".")[0] in hints(cls) and _takes_one(place, cls, tables, plain)
+        if place in several and place.split(".")[0] in hints(cls) and _takes_one(place, cls, tables, plain)
     }
     if (n := math.prod(map(len, lists.values()))) > MOST_MODELS:
         raise ValueError(f"these lists ask for {n:,} models; one command takes at most {MOST_MODELS:,}")
@@ -181,14 +197,15 @@ def numbers(text: str) -> str:
     first, colon, last = text.partition(":")
     if not colon:
         return text
-    plain = all(end.isascii() and end.isdecimal() and len(end) <= 40 for end in (first, last))
-    if not (plain and int(first) < int(last)):
+    try:
+        begin, end = whole_number(first), whole_number(last)
+    except ValueError:
+        begin = end = 0
+    if not 0 <= begin < end:
         raise ValueError(f"a range is FIRST:END with FIRST below END, as in 0:50, not {text[:80]!r}")
-    if int(last) - int(first) > MOST_MODELS:
-        raise ValueError(
-            f"the range {text} holds {int(last) - int(first):,} numbers, at most {MOST_MODELS:,} are taken"
-        )
-    return ",".join(map(str, range(int(first), int(last))))
+    if end - begin > MOST_MODELS:
+        raise ValueError(f"the range {text[:80]} holds {shown(end - begin)} numbers, at most {MOST_MODELS:,} are taken")
+    return ",".join(map(str, range(begin, end)))
 
 
 def read(kind: Any, text: str, place: str) -> Any:
@@ -206,10 +223,21 @@ def read(kind: Any, text: str, place: str) -> Any:
         if text.lower() not in ("true", "false", "yes", "no", "1", "0"):
             raise ValueError(f"--{place} must be true or false, not {text!r}")
         return text.lower() in ("true", "yes", "1")
+    if kind is int and _is_several(text):
+        raise ValueError(f"--{place} takes one number here, not {text!r}: {SEVERAL}")
     try:
-        return kind(text.replace("_", "")) if kind is int else kind(text)
+        return whole_number(text) if kind is int else kind(text)
     except (TypeError, ValueError) as error:
         raise ValueError(f"--{place} must be {WORDS.get(kind, kind)}, not {text!r}") from error
+
+
+def whole_number(text: str) -> int:
+    """A whole number as people write it: 10000, 10_000, 1e4, 10k or 1.5M."""
+    found = WHOLE.fullmatch(text.strip().replace("_", ""))
+    value = None if found is None else Decimal(found[1]) * THOUSANDS[found[2].lower()]
+    if value is None or value != value.to_integral_value():
+        raise ValueError(f"{text[:80]!r} is no whole number")
+    return int(value)
 
 
 def with_dashes(argv: Sequence[str]) -> list[str]:
@@ -223,6 +251,8 @@ def with_dashes(argv: Sequence[str]) -> list[str]:
 
 def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
     """Parse, and answer an unknown option with its nearest names."""
+    if _LOOKING.get():
+        raise _Looked(parser)
     given, rest = parser.parse_known_args(with_dashes(argv))
     if rest:
         names = [s.lstrip("-") for action in parser._actions for s in action.option_strings if s.startswith("--")]
@@ -232,9 +262,42 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Name
     return given
 
 
-def _in_range(kind: Any, text: str, allowed: Range) -> Any:
+SEVERAL = "`unweave train` takes ranges and lists, and trains a model for each"
+
+
+def _is_several(text: str) -> bool:
+    """Whether someone typed a range or a list of numbers, 0:10 or 0,3,7."""
+    return re.fullmatch(r"\d[\w.]*(:\d[\w.]*|(,\d[\w.]*)+)", text) is not None
+
+
+def parser_of(run: Callable[[Sequence[str]], Any], argv: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser with which a command would read these words; nothing else of the command is done."""
+    before = _LOOKING.set(True)
     try:
-        value = kind(text.replace("_", "")) if len(text) <= 4000 else None
+        run(argv)
+    except _Looked as looked:
+        return looked.parser
+    finally:
+        _LOOKING.reset(before)
+    raise ValueError(f"the command came to its end without reading {' '.join(argv)!r}")
+
+
+class _Looked(Exception):
+    """Someone wants the parser, and nothing else."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        super().__init__()
+        self.parser = parser
+
+
+_LOOKING = contextvars.ContextVar("looking", default=False)
+
+
+def _in_range(kind: Any, text: str, allowed: Range) -> Any:
+    if kind is int and _is_several(text):
+        raise argparse.ArgumentTypeError(f"must be one number, not {text[:80]!r}: {SEVERAL}")
+    try:
+        value = None if len(text) > 4000 else whole_number(text) if kind is int else kind(text.replace("_", ""))
         if value is None:
             raise ValueError
     except ValueError as error:
@@ -246,13 +309,16 @@ def _in_range(kind: Any, text: str, allowed: Range) -> Any:
     return value
 
 
-def _add_plain(group: Any, cls: type, prefix: str, tables: Tables = types.MappingProxyType({})) -> None:
+def _add_plain(
+    group: Any, cls: type, prefix: str, tables: Tables = types.MappingProxyType({}), usual: Any = None
+) -> None:
     for field in dataclasses.fields(cls):
         kind = _component_of(hints(cls)[field.name], tables)
         if field.metadata.get("hidden"):
             continue
         if kind is None:
-            _add(group, prefix + field.name, hints(cls)[field.name], field)
+            default = field.default if usual is None else getattr(usual, field.name)
+            _add(group, prefix + field.name, hints(cls)[field.name], field, default)
         elif isinstance(field.default, kind) or field.default in (None, dataclasses.MISSING):
             default = f" (default {field.default.name})" if isinstance(field.default, kind) else ""
             text = f"{field.metadata.get('help', '')}: {', '.join(tables[kind])}, or module:Class{default}"
@@ -265,13 +331,14 @@ def _component_of(kind: Any, tables: Tables) -> Any:
     return next((option for option in options if option in tables), None)
 
 
-def _add(group: Any, place: str, kind: Any, field: "dataclasses.Field[Any]") -> None:
-    default = "" if field.default is dataclasses.MISSING else f"default {_shown(field.default)}"
+def _add(group: Any, place: str, kind: Any, field: "dataclasses.Field[Any]", value: Any) -> None:
+    default = "" if value is dataclasses.MISSING else f"default {_shown(value)}"
     allowed = str(field.metadata.get("range", ""))
     default = "; ".join(words for words in (allowed, default) if words)
     text = field.metadata.get("help", "")
     group.add_argument(
         f"--{place.replace('_', '-')}",
+        *(f"--{alias}" for alias in ALIASES.get(place, ())),
         dest=place,
         metavar=_metavar(kind),
         default=argparse.SUPPRESS,
@@ -283,7 +350,7 @@ def _metavar(kind: Any) -> str:
     if typing.get_origin(kind) is typing.Literal:
         return "|".join(map(str, typing.get_args(kind)))
     if typing.get_origin(kind) is tuple:
-        return "N,N,…"
+        return "NAME,NAME,…" if typing.get_args(kind)[0] is str else "N,N,…"
     options = [option for option in (typing.get_args(kind) or (kind,)) if option is not type(None)]
     return {int: "N", float: "X", bool: "true|false"}.get(options[0], "TEXT")
 

@@ -3,19 +3,24 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from unweave.cli.console import say
+from unweave.cli.console import patiently, say
 from unweave.cli.options import command, parse
 from unweave.pages.run_folder import write_run_page
 from unweave.training.run import Run
 
+EXAMPLES = """examples:
+  unweave report runs/demo      writes runs/demo/report.html and runs/demo/figures"""
+
 
 def run(argv: Sequence[str]) -> None:
     """Write report.html and figures/ into the run's folder."""
-    parser = command("unweave report", "Write a run's page and pictures into its folder.")
+    parser = command("unweave report", "Write a run's page and pictures into its folder.", examples=EXAMPLES)
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     given = parse(parser, argv)
     opened = Run(given.run)
-    say(f"written: {write_run_page(opened) if opened.encodes else _manipulation(opened)}")
+    with patiently(f"drawing the page of {given.run}"):
+        page = write_run_page(opened) if opened.encodes else _manipulation(opened)
+    say(f"written: {page}")
 
 
 def _manipulation(opened: Run) -> Path:

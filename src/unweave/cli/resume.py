@@ -14,10 +14,14 @@ from unweave.training.loop import resume
 from unweave.training.memory import keep_freed_memory
 from unweave.training.run import Run
 
+EXAMPLES = """examples:
+  unweave resume runs/demo
+  unweave resume runs/mine --trust mylib      a run that uses code of yours"""
+
 
 def run(argv: Sequence[str]) -> int:
     """Bring a run to its end, from its folder alone; a fleet's member with all of its fleet."""
-    parser = command("unweave resume", "Go on with an interrupted run, exactly.")
+    parser = command("unweave resume", "Go on with an interrupted run, exactly.", examples=EXAMPLES)
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     add_running_options(parser)
     given = vars(parse(parser, argv))

@@ -12,15 +12,19 @@ from unweave.evaluation.scores import plain
 from unweave.metrics.polarised.types import RULES
 from unweave.runs.folder import DamagedFile
 from unweave.runs.state import failure_of, saved_step, state_of
-from unweave.training.experiment import experiment_to
+from unweave.training.experiment import experiment_to, resume_words
 from unweave.training.history import History
 from unweave.training.results import kept_words
 from unweave.training.run import Run
 
+EXAMPLES = """examples:
+  unweave show runs/demo
+  unweave show runs/demo --rule kl --json"""
+
 
 def run(argv: Sequence[str]) -> None:
     """Print a run's state, settings, latents and losses."""
-    parser = command("unweave show", "What a run is and what it has learned.")
+    parser = command("unweave show", "What a run is and what it has learned.", examples=EXAMPLES)
     parser.add_argument("run", metavar="RUN", help="the run's folder")
     parser.add_argument("--rule", default="variance", help=f"how latents are told apart: {', '.join(RULES)}")
     parser.add_argument(
@@ -92,7 +96,7 @@ def _unfinished(run: Run, as_json: bool) -> None:
         say(f"it failed: {state.reason}")
         _failed(run, failure or {}, history)
     elif state.word == "interrupted":
-        say(f"go on with: unweave resume {run.path}")
+        say(f"go on with: {resume_words(run.path, run.experiment)}")
 
 
 def _failed(run: Run, failure: Mapping[str, Any], history: History | None) -> None:
@@ -103,7 +107,7 @@ def _failed(run: Run, failure: Mapping[str, Any], history: History | None) -> No
         losses = _losses(history)
         span = f"step {history.steps[0]} to {history.steps[-1]}"
         say(f"its history has {len(losses)} rows, {span}: loss {losses[0]:.4g} to {losses[-1]:.4g}")
-    say(f"try again with: unweave resume {run.path}")
+    say(f"try again with: {resume_words(run.path, run.experiment)}")
 
 
 def _losses(history: History) -> list[float]:

@@ -11,7 +11,7 @@ from unweave.cli.options import command, parse, real, whole
 from unweave.cli.study_look import look, tell_status
 from unweave.cli.train import stopping
 from unweave.config import find, shown, unknown
-from unweave.files import write_atomically
+from unweave.files import as_typed, write_atomically
 from unweave.studies.executors import EXECUTORS
 from unweave.studies.failures import clear
 from unweave.studies.record import Record, read_record
@@ -133,7 +133,7 @@ def _tell(store: Store, name: str, as_json: bool) -> int:
     if as_json:
         print_json(status.to_plain())
     else:
-        tell_status(status)
+        tell_status(status, store)
     return 1 if status.failed or status.damaged or status.failed_measures or status.waiting else 0
 
 
@@ -155,7 +155,7 @@ def _check_recipe(recipe: object, store: Store) -> None:
     if file.suffix == ".py" and not is_trusted(file.stem):
         raise Untrusted(
             f"this study comes from the file {shown(recipe)}, whose code would run; if you trust it, add --trust"
-            f" {file.stem}, or run it yourself: unweave study run {recipe} --store {store.root}"
+            f" {file.stem}, or run it yourself: unweave study run {as_typed(recipe)} --store {as_typed(store.root)}"
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import command, parse, real
-from unweave.files import write_atomically
+from unweave.files import as_typed, write_atomically
 from unweave.studies.record import DamagedRecord, Record, names, read_record
 from unweave.studies.status import Status, status_of
 from unweave.studies.store import Store
@@ -29,30 +29,37 @@ def look(action: str, argv: Sequence[str]) -> int:
     return 0
 
 
-def tell_status(status: Status) -> None:
+def tell_status(status: Status, store: Store) -> None:
     """A study's counts as a table."""
     pace = "" if status.models_per_day is None else f"{status.models_per_day:,.0f}"
     left = "" if status.seconds_left is None else _span(status.seconds_left)
     row = (status.done, status.running, status.failed, status.waiting, status.total, pace, left)
     columns = ("done", "running", "failed", "waiting", "in all", "models/day", "time left")
-    print_table(f"{status.name}  {status.title}".strip(), columns, [row], _note(status))
+    print_table(f"{status.name}  {status.title}".strip(), columns, [row], _note(status, store))
 
 
-def _note(status: Status) -> str:
+def _note(status: Status, store: Store) -> str:
     lines = [f"failed: {run_id}: {reason}" for run_id, reason in status.failures[:5]]
     if len(status.failures) > 5:
         lines.append(f"… and {len(status.failures) - 5} more failed runs")
     if status.failed_measures:
         lines.append(f"{status.failed_measures} measures failed: see the columns that end in .failure")
     if status.failures or status.failed_measures:
-        lines.append("try them again with: unweave study retry")
+        lines.append(f"try them again with: unweave study retry {_which(status.name, store)}")
     if status.unchecked:
         lines.append(f"the weights of {status.unchecked} finished runs are unchecked as yet: ask again to read on")
     if status.workers:
         lines.append(f"working: {', '.join(status.workers)}")
     elif status.waiting:
-        lines.append("nobody works on it now; go on with: unweave study resume")
+        lines.append(f"nobody works on it now; go on with: unweave study resume {_which(status.name, store)}")
     return "\n".join(lines)
+
+
+def _which(name: str, store: Store) -> str:
+    """A study, its store and the file that runs when it goes on."""
+    recipe = str(read_record(store.home, name).options.get("recipe") or "")
+    trusted = f" --trust {Path(recipe).stem}" if recipe.endswith(".py") else ""
+    return f"{as_typed(name)} --store {as_typed(store.root)}{trusted}"
 
 
 def _span(seconds: float) -> str:
@@ -69,7 +76,7 @@ def _status(store: Store, given: dict[str, Any]) -> None:
             print_json([status.to_plain() for status in found] if len(chosen) > 1 else found[0].to_plain())
         else:
             for status in found:
-                tell_status(status)
+                tell_status(status, store)
         if damaged is not None:
             raise damaged
         if not given["watch"] or not any(status.active for status in found):

@@ -11,9 +11,11 @@ from typing import Any
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
 from unweave.cli.options import add_component, add_fields, collect, command, grid, numbers, parse, real
+from unweave.cli.own_data import usual_components, usual_settings, with_world
+from unweave.config import own_modules
 from unweave.data import Data, World
 from unweave.data.world import called
-from unweave.files import read_json
+from unweave.files import as_typed, read_json
 from unweave.runs.folder import RunFolder
 from unweave.runs.state import state_of
 from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
@@ -22,11 +24,13 @@ from unweave.training.memory import keep_freed_memory
 from unweave.training.progress import progress
 from unweave.training.run import Run
 from unweave.training.running import RunOptions
+from unweave.trusted import trust_words
 
 EXAMPLES = """examples:
   unweave train micro --objective beta_vae --objective.beta 6 --latents 6 --steps 2000 --optimiser.learning-rate 2e-3
   unweave train dsprites --objective factor_vae --network conv_2x2 --seed 3
-  unweave train images --world.path photos/ --world.size 64 --steps 20000
+  unweave train photos/ --world.size 64 --steps 20000
+  unweave train people.csv --world.labels species,age --latents 4 --steps 20000
   unweave train micro --seeds 0:10 --objective.beta 1,2,4      thirty models, side by side or in one fleet
   unweave train --config runs/x/config.json --seed 1
 
@@ -41,10 +45,11 @@ TRACKING = {
 
 def run(argv: Sequence[str]) -> int:
     """Train, then say where the run is and what it uses; 1 where a model failed."""
+    argv = with_world(argv)
     world = argv[0].replace("-", "_") if argv and not argv[0].startswith("-") else None
     parser = _parser(argv, world)
     given = vars(parse(parser, argv[1:] if world else argv))
-    base = read_config(given["config"]) if given["config"] else {}
+    base = read_config(given["config"]) if given["config"] else usual_settings(world)
     if world is None and "world" not in base:
         raise ValueError("say what to learn from: unweave train WORLD; `unweave worlds` lists them")
     given |= {"world": world} if world else {}
@@ -74,7 +79,8 @@ def _tell(experiment: Experiment, path: Path, given: dict[str, Any]) -> None:
             {"folder": str(path), "id": experiment.resolve().id, "loss": finished.history.column("loss")[-1].item()}
         )
     else:
-        say(f"done: {path}\nsee it with: unweave show {path}    or: unweave report {path}")
+        place = f"{as_typed(path)}{trust_words(own_modules(experiment))}"
+        say(f"done: {path}\nsee it with: unweave show {place}    or: unweave report {place}")
 
 
 def _tell_all(paths: list[Path], as_json: bool) -> int:
@@ -174,5 +180,5 @@ def _parser(argv: Sequence[str], world: str | None) -> argparse.ArgumentParser:
     add_running_options(parser)
     if world is not None:
         add_component(parser, "world", World, argv, TABLES, chosen=world)
-    add_fields(parser, Experiment, argv, TABLES, skip=("world",))
+    add_fields(parser, Experiment, argv, TABLES, skip=("world",), usual=usual_components(world))
     return parser

@@ -4,13 +4,15 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
-from unweave.cli.console import print_json, say
+from unweave.cli.console import patiently, print_json, say
 from unweave.cli.options import command, parse, read, real, whole
+from unweave.data.columns import Columns
 from unweave.evaluation.describe import describe
 from unweave.evaluation.traversal import Strips, by_deviation, eigenfaces, plane, strips
-from unweave.plots import images
+from unweave.plots import columns, images
 from unweave.plots.save import to_png
 from unweave.training.run import Run
 
@@ -24,7 +26,8 @@ def run(argv: Sequence[str]) -> None:
     """Write strips, planes and eigenfaces as PNG into the run's folder."""
     parser = command(
         "unweave traverse",
-        "Pictures of what the decoder draws along latents, the most precise (smallest mean σ) first.",
+        "Pictures of what the decoder draws along latents, the most precise (smallest mean σ) first; of a table, its"
+        " columns along every latent.",
         examples=EXAMPLES,
     )
     parser.add_argument("run", metavar="RUN", help="the run's folder")
@@ -47,7 +50,8 @@ def run(argv: Sequence[str]) -> None:
     parser.add_argument("--json", action="store_true", help="print the files as JSON")
     given = parse(parser, argv)
     opened = Run(given.run)
-    made = _drawn(opened, given)
+    with patiently("drawing", given.json):
+        made = _drawn(opened, given)
     paths = {name: str(opened.files.write(f"figures/{name}.png", to_png(figure))) for name, figure in made.items()}
     if given.json:
         print_json({"folder": str(opened.path), "figures": paths})
@@ -62,6 +66,8 @@ def _drawn(opened: Run, given: argparse.Namespace) -> dict[str, Any]:
     start, labels = _start(opened, given.row)
     chosen = None if given.latents is None else _latents(given.latents, "latents")
     along = strips(opened, description, latents=chosen, image=start, labels=labels, n=given.steps, width=given.width)
+    if opened.data.columns is not None:
+        return {"traversals": _column_figure(along, opened.data.columns)}
     around = eigenfaces(opened, description, n_latents=given.eigenfaces, width=given.width)
     made = {"strips": _figure(along), "eigenfaces": _figure(around)}
     for first, second in _planes(given.plane, by_deviation(description)):
@@ -80,7 +86,7 @@ def _check(opened: Run, given: argparse.Namespace) -> None:
             raise ValueError(f"--{name} must be at least 1, not {getattr(given, name)}")
     if given.width <= 0:
         raise ValueError(f"--width must be positive, not {given.width}")
-    if len(opened.data.shape) != 3:
+    if len(opened.data.shape) != 3 and opened.data.columns is None:
         raise ValueError(f"{opened.path} learned from points {opened.data.shape}, not images: there is nothing to draw")
 
 
@@ -113,3 +119,11 @@ def _latents(text: str, place: str) -> list[int]:
 
 def _figure(along: Strips) -> Any:
     return images.traversals(along.images.numpy(), along.types, along.kl.numpy(), along.values.numpy(), along.latents)
+
+
+def _column_figure(along: Strips, of_table: Columns) -> Any:
+    """Lines of every column along every latent."""
+    values = of_table.in_units(along.images).numpy()
+    return columns.column_traversals(
+        values, of_table.names, along.types, along.values.numpy(), along.latents, np.array(of_table.deviations)
+    )

@@ -1,23 +1,37 @@
 """unweave worlds: the data sets, what is on this machine, and how to get the rest."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.download import shown
-from unweave.cli.options import command, parse
-from unweave.config import from_plain, to_plain
+from unweave.cli.options import command, parse, typed
+from unweave.config import to_plain
 from unweave.data import WORLDS, World
+from unweave.data.columns import shortened
 from unweave.data.files import fetch, place_of
+from unweave.data.own import as_world, is_own_path
 from unweave.data.supervision import supervision_of
 from unweave.data.world import Card
-from unweave.training.experiment import TABLES
+from unweave.trusted import plug_in_names
+
+EXAMPLES = """examples:
+  unweave worlds
+  unweave worlds micro cars3d      more about each
+  unweave worlds people.csv        a table or a folder of your own
+  unweave worlds get mnist         fetch its files"""
 
 
 def run(argv: Sequence[str]) -> int:
     """List all worlds, describe one, or fetch one; 1 where something could not be fetched."""
-    parser = command("unweave worlds", "List the data sets, describe one, or fetch one.")
-    parser.add_argument("name", nargs="*", metavar="NAME", help="describe this world; `get NAME` fetches its files")
+    parser = command("unweave worlds", "List the data sets, describe one, or fetch one.", examples=EXAMPLES)
+    parser.add_argument(
+        "name",
+        nargs="*",
+        metavar="NAME",
+        help="describe this world, or data of your own by their path; `get NAME` fetches its files",
+    )
     parser.add_argument(
         "--unchecked", action="store_true", help="fetch files of which no checksum is known, and keep what arrives"
     )
@@ -39,25 +53,26 @@ def run(argv: Sequence[str]) -> int:
 
 
 def world_named(name: str) -> World:
-    """A world by name with its default options."""
-    world: World = from_plain(World, {"name": name}, TABLES, "world")
-    return world
+    """A world by name with its default options, or the one that a path of one's own data stands for."""
+    return as_world(name).resolve() if is_own_path(name) else as_world(typed(name))
 
 
 def _list(cards: dict[str, Card]) -> None:
-    rows = [
-        (name, _factors(card), _size(card), _shape(card), "yes" if card.on_disk else "no", _way(name))
-        for name, card in cards.items()
-    ]
-    print_table("worlds", ("name", "factors", "examples", "shape", "on disk", "source"), rows)
+    rows = [(name, _factors(card), _size(card), _shape(card), _place(name, card)) for name, card in cards.items()]
+    print_table("worlds", ("name", "factors", "examples", "shape", "where"), rows)
     for kinds in dict.fromkeys(_gives(card) for card in cards.values()):
-        say(f"{kinds:>23}: {', '.join(name for name, card in cards.items() if _gives(card) == kinds)}")
-    say("get: unweave worlds get NAME fetches it        More about one: unweave worlds NAME")
+        names = ", ".join(name for name, card in cards.items() if _gives(card) == kinds)
+        say(textwrap.fill(f"{kinds:>23}: {names}", 80, subsequent_indent=" " * 25, break_on_hyphens=False))
+    if plugged := plug_in_names("world"):
+        say(f"of installed packages: {', '.join(plugged)}")
+    say("to get: unweave worlds get dsprites fetches it     More about one: unweave worlds micro")
 
 
 def _describe(name: str, card: Card) -> None:
     say(f"{name}: {card.title}{f' ({card.note})' if card.note else ''}")
     say(f"  examples  {_size(card)}, each {_shape(card)}")
+    if card.columns:
+        say(f"  columns   {shortened(card.columns, 40)}")
     if card.space is not None:
         for factor in card.space.axes:
             say(f"  factor    {factor.name}: {factor.size} values, {factor.kind}{', hidden' if factor.hidden else ''}")
@@ -107,15 +122,19 @@ def _factors(card: Card) -> str:
 
 
 def _shape(card: Card) -> str:
+    if card.columns:
+        return f"{len(card.columns)} columns"
     return "×".join(map(str, card.shape)) if all(card.shape) else "any"
 
 
-def _way(name: str) -> str:
+def _place(name: str, card: Card) -> str:
+    """Whether it is here, and else how it comes here."""
     world = world_named(name)
     if not world.files():
-        return "built in" if world.card().on_disk and name != "images" else "yours"
-    fetched = "by hand" if any(published.by_hand for published in world.files()) else "get"
-    return f"built in, or {fetched}" if name == "dsprites" else fetched
+        return "built in" if card.on_disk and name != "images" else "yours"
+    if card.on_disk:
+        return "built in" if name == "dsprites" else "here"
+    return "by hand" if any(published.by_hand for published in world.files()) else "to get"
 
 
 def _size(card: Card) -> str:
@@ -133,6 +152,7 @@ def _plain(card: Card) -> dict[str, Any]:
         "factors": factors,
         "examples": card.n_examples,
         "shape": list(card.shape),
+        "columns": list(card.columns),
         "on_disk": card.on_disk,
         "how_to_get": card.how_to_get,
         "note": card.note,

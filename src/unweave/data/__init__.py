@@ -18,6 +18,7 @@ from unweave.data.shapes3d import Shapes3D, Shapes3DLike
 from unweave.data.smallnorb import SmallNORB
 from unweave.data.symsol import SymSol
 from unweave.data.synthetic import SynthLin, SynthNonLin
+from unweave.data.table import Table
 from unweave.data.world import Data, World
 
 WORLDS: dict[str, type[World]] = {
@@ -44,6 +45,7 @@ WORLDS: dict[str, type[World]] = {
     "celeba": CelebA,
     "symsol": SymSol,
     "images": Images,
+    "table": Table,
     "noise": Noise,
     "perturbed": Perturbed,
 }

@@ -38,6 +38,18 @@ def ranks(words: np.ndarray) -> np.ndarray:
     return np.unique(words, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
+def packed(column: np.ndarray) -> np.ndarray:
+    """Whole numbers as int64, others as float32 where that tells them apart, words by their place in the alphabet."""
+    if column.dtype.kind == "U":
+        return ranks(column)
+    if column.dtype.kind == "i":
+        return column
+    with np.errstate(over="ignore"):
+        short = column.astype(np.float32)
+    kept = np.isfinite(short).all() and len(np.unique(short)) == len(np.unique(column))
+    return short if kept else column
+
+
 def _of_texts(cells: list[str], place: Place) -> np.ndarray:
     for row, cell in enumerate(cells):
         if not cell:

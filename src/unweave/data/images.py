@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from unweave.config import later, noted, number, text, word
-from unweave.data.cells import NUMBER, as_column, ranks
+from unweave.data.cells import NUMBER, as_column, packed
 from unweave.data.files import Progress, converted, data_folder
 from unweave.data.image_sources import (
     ARRAYS,
@@ -358,12 +358,12 @@ def _from_folders(files: list[Path]) -> Labels:
         # numbers by their size, then words by the alphabet
         order = sorted(set(folders), key=lambda name: (name not in numbers, numbers.get(name, 0.0), name))
         return ("folder",), np.array([order.index(name) for name in folders], dtype=np.int64)[:, None]
-    return ("folder",), _packed(as_column(folders, lambda row: f"the folder of {files[row]}"))[:, None]
+    return ("folder",), packed(as_column(folders, lambda row: f"the folder of {files[row]}"))[:, None]
 
 
 def _from_csv(path: Path, files: list[Path]) -> Labels:
     columns = read_labels_csv(path, [file.as_posix() for file in files])
-    return tuple(columns), np.stack([_packed(column) for column in columns.values()], axis=1)
+    return tuple(columns), np.stack([packed(column) for column in columns.values()], axis=1)
 
 
 def _columns(name: str, values: np.ndarray, n_images: int, path: Path, sequences: Sequences | None = None) -> Labels:
@@ -372,13 +372,13 @@ def _columns(name: str, values: np.ndarray, n_images: int, path: Path, sequences
     if values.ndim not in (1, 2) or len(values) != n_images:
         raise ValueError(f"{path}: the labels {name} have the shape {values.shape}, but there are {n_images} images")
     if values.ndim == 1:
-        return (name,), _packed(as_column(values, lambda row: f"{path}: the label of image {row}"))[:, None]
+        return (name,), packed(as_column(values, lambda row: f"{path}: the label of image {row}"))[:, None]
     names = tuple(f"{name}_{place}" for place in range(values.shape[1]))
     columns = [
         as_column(column, lambda row, place=place: f"{path}: column {place} of the label of image {row}")  # type: ignore[misc]
         for place, column in enumerate(values.T)
     ]
-    return names, np.stack([_packed(column) for column in columns], axis=1)
+    return names, np.stack([packed(column) for column in columns], axis=1)
 
 
 def _over_time(values: np.ndarray, n_sequences: int, n_images: int) -> np.ndarray:
@@ -386,15 +386,3 @@ def _over_time(values: np.ndarray, n_sequences: int, n_images: int) -> np.ndarra
     if values.ndim > 1 and values.shape[0] * values.shape[1] == n_images and len(values) == n_sequences:
         return values.reshape(n_images, *values.shape[2:])
     return np.repeat(values, n_images // n_sequences) if values.shape == (n_sequences,) else values
-
-
-def _packed(column: np.ndarray) -> np.ndarray:
-    """Whole numbers as int64, others as float32 where that tells them apart, words by their place in the alphabet."""
-    if column.dtype.kind == "U":
-        return ranks(column)
-    if column.dtype.kind == "i":
-        return column
-    with np.errstate(over="ignore"):
-        short = column.astype(np.float32)
-    kept = np.isfinite(short).all() and len(np.unique(short)) == len(np.unique(column))
-    return short if kept else column

@@ -1,7 +1,9 @@
 """What data show of themselves where one looks at them: rows as people choose them, and pictures in a page."""
 
 import base64
+import html
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,3 +42,14 @@ def strip_of(images: Float[Tensor, "sample channel height width"]) -> str:
     data = base64.b64encode(file.getvalue()).decode()
     style = f"height:{max(64, images.shape[2])}px;image-rendering:pixelated"
     return f'<img alt="{len(images)} examples" style="{style}" src="data:image/png;base64,{data}">'
+
+
+def rows_of(rows: Sequence[Sequence[float]], names: Sequence[str], most: int = 12) -> str:
+    """Rows of a table in one element of HTML; of many columns the first."""
+    more = len(names) > most
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names[:most]) + "<th>…</th>" * more
+    body = "".join(
+        "<tr>" + "".join(f"<td>{value:.5g}</td>" for value in row[:most]) + "<td>…</td>" * more + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Literal
 import torch
 
 from unweave import rng
+from unweave.data.columns import Columns, shortened
 from unweave.data.factors import FactorSpace
 from unweave.data.files import Progress, Published
-from unweave.data.notebook import chosen_rows, strip_of
+from unweave.data.notebook import chosen_rows, rows_of, strip_of
 from unweave.shapes import Float, Int, Shaped, Tensor
 
 
@@ -72,6 +73,9 @@ class Data:
     the rows that belong together, where the data says so: first and second. ``weights`` say how often a row comes in
     training, where that is not uniform. An ``alteration`` comes last, after any nuisance. ``segments`` are what methods
     with labels are told of each row, where that is not the labels by which codes are scored.
+
+    Where ``columns`` are known, an example is a row of a table. The model sees it standardised (:meth:`examples`); a
+    person who looks at rows sees them in the units of the columns.
     """
 
     store: Shaped[Tensor, "sample ..."]
@@ -88,6 +92,9 @@ class Data:
     alteration: Alteration | None = None
     worlds: "tuple[World, ...]" = ()
     """Where the store holds several worlds of one size, one after the other: which."""
+    columns: Columns | None = None
+    world: "World | None" = None
+    """What they were loaded from, where they say so."""
 
     @property
     def n_of_each(self) -> int:
@@ -151,12 +158,12 @@ class Data:
 
     def images(self, rows: Any = None) -> Float[Tensor, "batch ..."]:
         """Examples by row number: a number, a slice, a list, an array or a mask; all of them without one."""
-        return self.examples(torch.atleast_1d(chosen_rows(slice(None) if rows is None else rows, len(self))))
+        return self._in_units(torch.atleast_1d(chosen_rows(slice(None) if rows is None else rows, len(self))))
 
     def __getitem__(self, rows: Any) -> Float[Tensor, "..."]:
         """One example for a number, several for anything else that chooses rows."""
         chosen = chosen_rows(rows, len(self))
-        return self.examples(chosen) if chosen.dim() else self.examples(chosen[None])[0]
+        return self._in_units(chosen) if chosen.dim() else self._in_units(chosen[None])[0]
 
     def __iter__(self) -> Iterator[Float[Tensor, "..."]]:
         for begin in range(0, len(self), 256):
@@ -169,14 +176,22 @@ class Data:
             )
         else:
             known = f"; labels {', '.join(self.label_names)}" if self.label_names else ""
+        if self.columns is not None:
+            return f"Data: {len(self):,} rows of {self.columns} ({shortened(self.columns.names)}){known}"
         return f"Data: {len(self):,} examples of {' × '.join(map(str, self.shape))}{known}"
 
     def _repr_html_(self) -> str:
-        """The same with a few pictures, for notebooks."""
+        """The same with a few pictures, or the first rows of a table, for notebooks."""
+        if self.columns is not None:
+            return f"<p>{html.escape(repr(self))}</p>{rows_of(self[:5].tolist(), self.columns.names)}"
         if len(self.shape) != 3 or not len(self):
             return f"<p>{html.escape(repr(self))}</p>"
         rows = torch.linspace(0, len(self) - 1, min(12, len(self))).long()
         return f"<p>{html.escape(repr(self))}</p>{strip_of(self.examples(rows))}"
+
+    def _in_units(self, rows: Int[Tensor, " batch"]) -> Float[Tensor, "batch ..."]:
+        examples = self.examples(rows)
+        return examples if self.columns is None else self.columns.in_units(examples)
 
     def unpacked(self, stored: Shaped[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:
         """Rows taken from the store as float32 images, before any nuisance."""
@@ -229,6 +244,8 @@ class Card:
     labels: tuple[str, ...] = ()
     pairs: str = ""
     segments: str = ""
+    columns: tuple[str, ...] = ()
+    """Of a table."""
 
 
 class World(ABC):
@@ -238,6 +255,9 @@ class World(ABC):
 
     mixes: ClassVar[bool] = False
     """Whether worlds of this class with as many examples differ in nothing but the numbers in their stores."""
+
+    tabular: ClassVar[bool] = False
+    """Whether examples are rows of a table, which have no pixels."""
 
     @abstractmethod
     def card(self) -> Card:
@@ -254,6 +274,10 @@ class World(ABC):
     def resolve(self) -> "World":
         """This world with every automatic choice made, so that equal configs mean equal data."""
         return self
+
+    def known_columns(self) -> Columns | None:
+        """The columns of a table with their means and deviations; None for anything else."""
+        return None
 
     def told(self, data: Data) -> str:
         """What was found in data of one's own, in a line."""

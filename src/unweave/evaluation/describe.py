@@ -40,6 +40,7 @@ class Description:
 
 def describe(run: Run, *, n: int = 2048, seed: int = 0, rule: Rule = "variance") -> Description:
     """Encode up to ``n`` examples and say what every latent is."""
+    run = run.bare
     images = run.images(n, seed)
     code = run.encode(images, run.labels(n, seed), seed=seed)
     variance = code.variance

@@ -9,7 +9,7 @@ import torch
 
 from unweave.evaluation.encode import Encoded, encode, factor_names
 from unweave.evaluation.measure import Measurer
-from unweave.evaluation.rows import find_rows
+from unweave.evaluation.rows import Metrics, find_rows, row_among
 from unweave.evaluation.scores import Scores
 from unweave.evaluation.types import types_of
 from unweave.metrics.supervised.split import N_TEST, N_TRAIN
@@ -52,7 +52,7 @@ class Evaluation:
 def evaluate(
     run: Run | Path | str,
     *,
-    metrics: str | Sequence[str] | None = None,
+    metrics: Metrics = None,
     n_samples: int = N_TRAIN + N_TEST,
     interventions: str = "world",
     representations: Sequence[str] = ("mean", "sampled"),
@@ -80,7 +80,7 @@ def evaluate(
         raise ValueError(f"interventions must be world or table, not {interventions!r}")
     if unknown := set(representations) - {"mean", "sampled"}:
         raise ValueError(f"representations are mean and sampled, not {', '.join(sorted(unknown))}")
-    rows, run = find_rows(metrics), run if isinstance(run, Run) else Run(run)
+    rows, run = find_rows(metrics), (run if isinstance(run, Run) else Run(run)).bare
     sample = encode(run, run.rows(n_samples, seed), seed=seed, watch=_named(watch, "encoding the sample"))
     world = None
     if interventions == "world" and any("pairs" in row.needs.split() for row in rows) and _is_larger(run, sample):
@@ -99,13 +99,12 @@ def evaluate(
     return Evaluation(scores, sample, None if world is None else len(world.rows), factor_names(run.data), asked)
 
 
-def settings_for(
-    run: Run, metrics: str | Sequence[str] | None, options: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Mapping[str, Any]]:
+def settings_for(run: Run, metrics: Metrics, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """The options of metrics by name: those that the run's method asks for, and over them those that are given."""
-    asked = {row.name for row in find_rows(metrics)}
+    rows = find_rows(metrics)
+    asked = {row.name for row in rows}
     own = {name: values for name, values in run.experiment.objective.measured.items() if name in asked}
-    given = {find_rows([name])[0].name: values for name, values in options.items()}
+    given = {row_among(name, rows).name: values for name, values in options.items()}
     return own | {name: {**own.get(name, {}), **values} for name, values in given.items()}
 
 

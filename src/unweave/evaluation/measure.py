@@ -1,9 +1,10 @@
 """Measure a representation: every metric that applies, with intervals, from one table of codes and factors."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ import torch
 
 from unweave.config import unknown
 from unweave.evaluation.inputs import Arrays, Inputs
-from unweave.evaluation.rows import find_rows, is_named
+from unweave.evaluation.rows import Metrics, find_rows, is_named, row_among
 from unweave.evaluation.sampling import Draw, half, permutation, whole
 from unweave.evaluation.scores import Number, Scores
+from unweave.evaluation.tables import read_tables
 from unweave.evaluation.truth import Truth, as_truth
 from unweave.metrics import Metric
 from unweave.metrics.estimators.arrays import as_codes, check_count, check_lengths
@@ -28,7 +30,7 @@ def measure(
     factors: Any = None,
     *,
     variance: Any = None,
-    metrics: str | Sequence[str] | None = None,
+    metrics: Metrics = None,
     split: tuple[int, int] | None = None,
     seeds: int = 5,
     seed: int = 0,
@@ -39,10 +41,12 @@ def measure(
 ) -> Scores:
     """Every metric that applies to these arrays, or those that ``metrics`` names (which must then apply).
 
-    ``metrics="all"`` adds the downstream learners, which take longer than all metrics together.
+    ``metrics="all"`` adds the downstream learners, which take longer than all metrics together. A function of one's own
+    may stand beside the names: ``metrics=["mig", spread]`` (:func:`own_metric`).
 
     ``codes`` are sample × latent, or model × sample × latent for a whole fleet; ``factors`` sample × factor, without
-    which only the metrics that need no labels remain. ``variance`` are the codes' posterior variances.
+    which only the metrics that need no labels remain. ``variance`` are the codes' posterior variances. The path of a
+    csv, parquet or npz file stands for the codes, factors and variances in it, by the names of its columns or arrays.
     ``split=(N, M)`` fits on the first N rows and tests on the next M, in the order given; otherwise rows are shuffled
     by ``seed`` and divided as each protocol says. ``seeds`` is the number of random halves behind every interval.
     ``adjust="chance"`` measures the codes in random order too. ``options`` are settings of metrics by name:
@@ -55,6 +59,10 @@ def measure(
     >>> scores["mig"].value > 0.9
     True
     """
+    if isinstance(codes, str | Path):
+        (table,) = read_tables([codes])
+        codes, variance = table.codes, table.variance if variance is None else variance
+        factors = table.factors if factors is None else factors
     measurer = Measurer(factors, metrics, split, seeds, seed, adjust, dict(options or {}), factor_bins)
     return measurer.measure(codes, variance, watch=watch)
 
@@ -64,7 +72,7 @@ class Measurer:
     """The settings of :func:`measure` with the factors prepared once, for many representations of the same samples."""
 
     factors: Any = None
-    metrics: str | Sequence[str] | None = None
+    metrics: Metrics = None
     split: tuple[int, int] | None = None
     seeds: int = 5
     seed: int = 0
@@ -108,12 +116,12 @@ class Measurer:
     @cached_property
     def settings(self) -> dict[str, dict[str, Any]]:
         """The given options under the full names of their metrics."""
-        return {find_rows([name])[0].name: dict(values) for name, values in self.options.items()}
+        return {row_among(name, self.rows).name: dict(values) for name, values in self.options.items()}
 
     def _check_options(self) -> None:
         for given, values in self.options.items():
-            row = find_rows([given])[0]
-            if row not in self.rows:
+            row = row_among(given, self.rows)
+            if row.name not in {one.name for one in self.rows}:
                 raise ValueError(f"options are given for {row.name}, which is not among the metrics asked for")
             for key in values:
                 if key not in row.options:

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from unweave import rng
 from unweave.data.files import open_npz, reading
-from unweave.data.world import Data, World
+from unweave.data.frames import as_frame, numbers_of
+from unweave.data.world import Data, World, called
 from unweave.shapes import Float, Tensor
 from unweave.training.run import Run
 
@@ -27,11 +29,33 @@ class Points:
 
 def points_of_world(world: World) -> Points:
     """The examples of a world, flattened."""
-    return Points(world.name, _examples(world.load()))
+    return Points(called(world), _examples(world.load()))
+
+
+def points_of_data(data: Data) -> Points:
+    """Examples that are loaded already, flattened."""
+    return Points("data", _examples(data))
+
+
+def points_of_frame(frame: Any) -> Points:
+    """The rows of a data frame, each column with mean 0 and deviation 1, as a table is learned from."""
+    polars = as_frame(frame)
+    found = {name: numbers_of(polars[name]) for name in polars.columns}
+    if words := [name for name, column in found.items() if column is None]:
+        raise ValueError(f"the column {words[0]!r} of the frame holds words: leave it out")
+    table = np.stack([column for column in found.values() if column is not None], axis=1)
+    if not np.isfinite(table).all():
+        row, column = np.argwhere(~np.isfinite(table))[0].tolist()
+        raise ValueError(
+            f"row {row + 1} of the column {polars.columns[column]!r} is {table[row, column]}; drop such rows"
+        )
+    deviations = table.std(axis=0)
+    return Points("rows", torch.from_numpy((table - table.mean(axis=0)) / np.where(deviations > 0, deviations, 1.0)))
 
 
 def points_of_run(run: Run, n: int = 10_000) -> list[Points]:
     """The data of a run, its mean codes and, where it draws any, its sampled codes."""
+    run = run.bare
     images = run.images(n)
     code = run.encode(images, run.labels(n))
     tables = [Points("data", _flat(images)), Points("mean codes", code.mean)]

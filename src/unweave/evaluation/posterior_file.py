@@ -1,15 +1,17 @@
-"""Posteriors from anyone's npz file: mean, variance, and what else is known of every example."""
+"""Posteriors from anyone's file: mean, variance, and what else is known of every example."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from unweave.data.files import open_npz
+from unweave.evaluation.tables import Roles, as_variance, read_tables
 from unweave.files import require_file
 
 NAMES = {
-    "mean": ("mean", "means", "mu", "z_mean"),
+    "mean": ("mean", "means", "mu", "z_mean", "codes", "latents"),
     "variance": ("variance", "var"),
     "log_variance": ("log_variance", "logvar", "log_var", "z_log_var"),
     "deviation": ("std", "sigma", "deviation"),
@@ -32,23 +34,34 @@ class Posteriors:
     reconstruction: np.ndarray | None = None
     prior_mean: np.ndarray | None = None
     prior_variance: np.ndarray | None = None
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The columns or arrays that were taken for codes, and for factors where some are known."""
 
 
-def read_posteriors(path: str | Path) -> Posteriors:
-    """The posteriors of an npz file. Variances may be given as such, as their logarithms or as deviations."""
+def read_posteriors(path: str | Path, roles: Roles = Roles()) -> Posteriors:
+    """The posteriors of a file. Variances may be given as such, as their logarithms or as deviations.
+
+    Any table that ``unweave measure`` reads is one: its codes are the means, unless it has both.
+    """
     path = require_file(path, "a run's folder or an npz with mean and variance")
-    if path.suffix != ".npz":
-        raise ValueError(f"{path} is neither a run's folder nor an npz with mean and variance")
+    if path.suffix not in (".npz", ".csv", ".parquet"):
+        raise ValueError(f"{path} is neither a run's folder nor an npz with mean and variance, nor a csv or parquet")
+    if path.suffix != ".npz" or roles.codes:
+        (table,) = read_tables([path], replace(roles, means_first=True))
+        return Posteriors(table.name, table.codes, table.variance, roles=table.roles)
     with open_npz(path, "an npz file with mean and variance") as file:
         names = list(file)
         found = {part: next((np.asarray(file[n]) for n in usual if n in names), None) for part, usual in NAMES.items()}
         for part, array in found.items():
             if array is not None:
                 _check(part, array)
+    if found["mean"] is None and found["sampled"] is not None:
+        found["mean"], found["sampled"] = found["sampled"], None
     if found["mean"] is None:
         raise ValueError(f"{path} has no array `mean` (sample × latent); it holds {', '.join(names) or 'nothing'}")
     others = {name: found[name] for name in ("sampled", "reconstruction", "prior_mean", "prior_variance")}
-    return Posteriors(path.stem, found["mean"], _variance(found, path), **others)
+    taken = next(name for name in (*NAMES["mean"], *NAMES["sampled"]) if name in names)
+    return Posteriors(path.stem, found["mean"], as_variance(found, path), **others, roles={"codes": (taken,)})
 
 
 def _check(part: str, array: np.ndarray) -> None:
@@ -60,15 +73,3 @@ def _check(part: str, array: np.ndarray) -> None:
         at = np.argwhere(bad)[0].tolist()
         where = f"column {at[-1]} holds NaN or infinity, first in row {at[0] + 1}" if at[1:] else f"row {at[0] + 1}"
         raise ValueError(f"{part} must be finite: {where}{'' if at[1:] else ' is none'}; drop those rows")
-
-
-def _variance(found: dict[str, np.ndarray | None], path: Path) -> np.ndarray | None:
-    given = [name for name in ("variance", "log_variance", "deviation") if found[name] is not None]
-    if len(given) > 1:
-        raise ValueError(f"{path} holds {' and '.join(given)}; one of them says it all")
-    if found["log_variance"] is not None:
-        # exp(300) is beyond any posterior; the guard keeps a nonsense file from overflowing with a warning
-        return np.exp(np.minimum(np.asarray(found["log_variance"], dtype=np.float64), 300.0))
-    if found["deviation"] is not None:
-        return np.square(np.asarray(found["deviation"], dtype=np.float64))
-    return found["variance"]

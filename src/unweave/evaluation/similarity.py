@@ -16,7 +16,7 @@ from unweave.metrics.similarity.permutation import cka_test
 from unweave.metrics.similarity.procrustes import procrustes_matrix
 from unweave.metrics.similarity.svcca import svcca_matrix
 from unweave.shapes import Bool, Float, Tensor
-from unweave.training.experiment import Plan
+from unweave.training.experiment import Plan, resume_words
 from unweave.training.run import Run
 
 N_TEST = 200
@@ -68,6 +68,14 @@ class Matched:
     right: str
     matching: Matching
     identical: bool
+    n_used: tuple[int, int] = (0, 0)
+    """Latents that the left and the right model use."""
+    alike: float = 0.0
+    """The smaller of CKA and Procrustes between their mean codes."""
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.left, self.right
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,13 @@ class Similarity:
     comparisons: tuple[LayerComparison, ...]
     matched: tuple[Matched, ...]
     n_examples: int
+
+    def __str__(self) -> str:
+        """Whether they learnt the same, in one sentence."""
+        from unweave.evaluation.learnt_same import learnt_same
+
+        answer = learnt_same(self)
+        return f"one run, {len(self.comparisons)} comparisons" if answer is None else answer.sentence
 
 
 @dataclass(frozen=True)
@@ -125,13 +140,13 @@ def compare_runs(
         if watch is not None:
             watch(place, len(pairs), f"{left[0].member.group} and {right[0].member.group}")
         comparisons.append(_compare(left, right, estimator, n_permutations, seed))
-    return Similarity(tuple(m.name for m in members), tuple(comparisons), tuple(_match(seen)), len(images))
+    return Similarity(tuple(m.name for m in members), tuple(comparisons), tuple(_match(seen, estimator)), len(images))
 
 
 def _check_worlds(runs: Sequence[Run]) -> None:
     for run in runs:
         if run.state != "done":
-            raise ValueError(f"{run.path} is {run.state}; finish it with: unweave resume {run.path}")
+            raise ValueError(f"{run.path} is {run.state}; finish it with: {resume_words(run.path, run.experiment)}")
     first = runs[0]
     for other in runs[1:]:
         if to_plain(other.experiment.world) != to_plain(first.experiment.world):
@@ -235,7 +250,7 @@ def _measure(
     return cka, procrustes_matrix(left, right).scores, canonical.scores, canonical.saturated
 
 
-def _match(seen: list[_Seen]) -> list[Matched]:
+def _match(seen: list[_Seen], estimator: str) -> list[Matched]:
     ends = [one for one in seen if "@" not in one.member.group]
     return [
         Matched(
@@ -243,10 +258,17 @@ def _match(seen: list[_Seen]) -> list[Matched]:
             b.member.name,
             matching(a.mean, b.mean, left_active=a.used, right_active=b.used),
             _identical(a.member, b.member),
+            (int(a.used.sum()), int(b.used.sum())),
+            _alike(a.layers["mean"], b.layers["mean"], estimator),
         )
         for place, a in enumerate(ends)
         for b in ends[place + 1 :]
     ]
+
+
+def _alike(left: Tensor, right: Tensor, estimator: str) -> float:
+    cka, procrustes, _, _ = _measure((left,), (right,), estimator)
+    return min(float(cka), float(procrustes))
 
 
 def _identical(left: Member, right: Member) -> bool:

@@ -1,33 +1,49 @@
 """Tables of codes and factors from anyone's files: npz, a pair of npy, csv or parquet.
 
-- ``.npz``: arrays ``codes`` (or ``latents``, ``z``), ``factors`` (``labels``, ``y``) and, if known, ``variance``;
+- ``.npz``: arrays ``codes`` (or ``latents``, ``z``, ``mean``, ``mu``), ``factors`` (``labels``, ``y``) and, if known,
+  ``variance`` (or ``log_variance``, ``std``);
 - ``.npy`` ``.npy``: the first file holds the codes, the second the factors;
-- ``.csv``, ``.parquet``: columns ``code_*``, ``latent_*`` or ``z*``; ``factor_*``, ``label_*`` or ``y*``;
-  ``variance_*``.
+- ``.csv``, ``.parquet``: columns ``code_*``, ``latent_*``, ``mu*``, ``mean_*`` or ``z*``; ``factor_*``, ``label_*`` or
+  ``y*``; ``variance_*``, ``logvar*`` or ``std*``.
 
 What follows the prefix is the column's name. ``z*`` and ``y*`` stand for a letter alone or followed by a number or an
 underscore, so that a column ``year`` is not taken for a factor. Files without factors are measured without labels.
+:class:`Roles` says it in other words where the names are others.
 """
 
-import csv
 import re
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unweave.data.cells import as_column
+from unweave.data.frames import read_frame
 from unweave.files import require_file
 
-ARRAYS = {"codes": ("codes", "latents", "z"), "factors": ("factors", "labels", "y"), "variance": ("variance",)}
-COLUMNS = {
-    "codes": re.compile(r"(?:(?:codes?|latents?|z)_(.+)|(?:codes?|latents?|z)(\d*))$", re.IGNORECASE),
-    "factors": re.compile(r"(?:(?:factors?|labels?|y)_(.+)|(?:factors?|labels?|y)(\d*))$", re.IGNORECASE),
-    "variance": re.compile(r"(?:variances?_(.+)|variances?(\d*))$", re.IGNORECASE),
+ARRAYS = {
+    "codes": ("codes", "latents", "z", "mean", "means", "mu", "z_mean"),
+    "factors": ("factors", "labels", "y"),
+    "variance": ("variance", "variances", "var"),
+    "log_variance": ("log_variance", "logvar", "log_var", "z_log_var"),
+    "deviation": ("std", "sigma", "deviation"),
 }
+"""What every array may be called, and every column, followed by its own name or number."""
+
+MEANS = ("mean", "mu", "z_mean")
+
+
+def _pattern(names: Sequence[str]) -> re.Pattern[str]:
+    """``z_size``, ``z3`` and ``z``, but not ``zebra``; singular and plural."""
+    words = "|".join(sorted({word for name in names for word in (name, name.removesuffix("s"))}, key=len, reverse=True))
+    return re.compile(rf"({words})(?:_(.+)|(\d*))$", re.IGNORECASE)
+
+
+COLUMNS = {part: _pattern(ARRAYS[part]) for part in ("log_variance", "deviation", "variance", "codes", "factors")}
+"""Which columns are what; a name that fits several is the first."""
 KINDS = (".npz", ".npy", ".csv", ".parquet")
 
 
@@ -41,15 +57,40 @@ class CodeTable:
     variance: np.ndarray | None = None
     latent_names: tuple[str, ...] = ()
     factor_names: tuple[str, ...] = ()
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The columns or arrays that were taken for codes and for factors."""
+    unused: tuple[str, ...] = ()
+    """Columns that nothing was made of."""
 
 
-def read_tables(paths: Sequence[str | Path]) -> list[CodeTable]:
+@dataclass(frozen=True)
+class Roles:
+    """Which columns, or arrays of an npz, are codes and which are factors; ``z*`` stands for all that begin so."""
+
+    codes: tuple[str, ...] = ()
+    factors: tuple[str, ...] = ()
+    means_first: bool = False
+    """Whether ``mu*`` is meant rather than ``z*`` where a table has both."""
+
+    def chosen(self, part: str, names: Sequence[str], path: Path) -> list[str]:
+        """The columns of one part, in the order asked for; every pattern must be found."""
+        found: dict[str, None] = {}
+        for pattern in getattr(self, part):
+            fitting = [name for name in names if fnmatchcase(name, pattern)]
+            if not fitting:
+                held = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+                raise ValueError(f"{path} has no {pattern!r} for its {part}; it has {held or 'nothing'}")
+            found |= dict.fromkeys(fitting)
+        return list(found)
+
+
+def read_tables(paths: Sequence[str | Path], roles: Roles = Roles()) -> list[CodeTable]:
     """One table from every npz, csv or parquet file, and from every two npy files: codes first, then factors."""
     tables: list[CodeTable] = []
     waiting: Path | None = None
     for path in map(Path, paths):
         if path.suffix.lower() != ".npy":
-            tables.append(_checked(_read_one(path)))
+            tables.append(_checked(_read_one(path, roles)))
         elif waiting is None:
             waiting = path
         else:
@@ -60,13 +101,13 @@ def read_tables(paths: Sequence[str | Path]) -> list[CodeTable]:
     return tables
 
 
-def _read_one(path: Path) -> CodeTable:
+def _read_one(path: Path, roles: Roles) -> CodeTable:
     kind = path.suffix.lower()
     if kind not in KINDS:
         raise ValueError(f"{path} ends in {kind or 'nothing'}; known kinds of file are {', '.join(KINDS)}")
     if require_file(path, "a table of codes").stat().st_size == 0:
         raise ValueError(f"{path} is empty: it holds no bytes at all")
-    return _read_npz(path) if kind == ".npz" else _read_columns(path, kind)
+    return _read_npz(path, roles) if kind == ".npz" else _read_columns(path, roles)
 
 
 def _read_pair(codes: Path, factors: Path) -> CodeTable:
@@ -92,14 +133,45 @@ def _load(path: Path) -> Any:
         ) from error
 
 
-def _read_npz(path: Path) -> CodeTable:
+def _read_npz(path: Path, roles: Roles) -> CodeTable:
     with _load(path) as arrays:
-        found = {part: _check_array(_array(arrays, names, path), part, path) for part, names in ARRAYS.items()}
+        wanted = {part: roles.chosen(part, arrays.files, path) for part in ("codes", "factors")}
+        used = {
+            part: wanted.get(part) or [name for name in names if name in arrays.files][:1]
+            for part, names in ARRAYS.items()
+        }
+        found = {part: _arrays(arrays, names, part, path) for part, names in used.items()}
         names = {part: _names(arrays, part) for part in ("latent_names", "factor_names")}
         if found["codes"] is None:
             held = ", ".join(arrays.files) or "nothing"
             raise ValueError(f"{path} has no array `codes` (sample × latent); it holds {held}")
-    return CodeTable(path.stem, found["codes"], found["factors"], found["variance"], **names)
+    chosen = {part: tuple(used[part]) for part in ("codes", "factors")}
+    return CodeTable(path.stem, found["codes"], found["factors"], as_variance(found, path), **names, roles=chosen)
+
+
+def _arrays(arrays: Any, names: Sequence[str], part: str, path: Path) -> Any:
+    """One array, or several side by side."""
+    found: list[Any] = [_check_array(_array(arrays, (name,), path), part, path) for name in names]
+    if len(found) < 2:
+        return found[0] if found else None
+    columns = [one[:, None] if one.ndim == 1 else one for one in found]
+    if len({len(one) for one in columns}) > 1:
+        raise ValueError(f"{path}: {' and '.join(names)} differ in their number of rows")
+    return np.concatenate(columns, axis=-1)
+
+
+def as_variance(found: Mapping[str, Any], path: Path) -> np.ndarray | None:
+    """Variances that are given as such, as their logarithms or as deviations."""
+    given = [name for name in ("variance", "log_variance", "deviation") if found[name] is not None]
+    if len(given) > 1:
+        raise ValueError(f"{path} holds {' and '.join(given)}; one of them says it all")
+    if found["log_variance"] is not None:
+        # exp(300) is beyond any posterior; the guard keeps a nonsense file from overflowing with a warning
+        return np.exp(np.minimum(np.asarray(found["log_variance"], dtype=np.float64), 300.0))
+    if found["deviation"] is not None:
+        return np.square(np.asarray(found["deviation"], dtype=np.float64))
+    variance: np.ndarray | None = found["variance"]
+    return variance
 
 
 def _array(arrays: Any, names: tuple[str, ...], path: Path) -> Any:
@@ -116,44 +188,56 @@ def _names(arrays: Any, part: str) -> tuple[str, ...]:
     return tuple(map(str, arrays[part])) if part in arrays.files else ()
 
 
-def _read_columns(path: Path, kind: str) -> CodeTable:
-    import polars as pl
-
-    if kind == ".csv":
-        _check_text(path)
-    try:
-        frame = pl.read_csv(path, infer_schema_length=None) if kind == ".csv" else pl.read_parquet(path)
-    except (Exception, pl.exceptions.PanicException) as error:  # a panic is no Exception; its words are for nobody
-        panic = isinstance(error, pl.exceptions.PanicException)
-        reason = "it is damaged" if panic else (str(error).splitlines() or [type(error).__name__])[0]
-        raise ValueError(f"{path} cannot be read as {kind[1:]}: {reason}") from error
-    chosen = {part: [name for name in frame.columns if pattern.match(name)] for part, pattern in COLUMNS.items()}
+def _read_columns(path: Path, roles: Roles) -> CodeTable:
+    frame = read_frame(path)
+    chosen = _chosen_columns(frame.columns, path, roles)
     if not chosen["codes"]:
         held = ", ".join(frame.columns[:8]) + (", …" if len(frame.columns) > 8 else "")
-        raise ValueError(f"{path} has no column of codes: name them code_*, latent_* or z*; it has {held or 'none'}")
+        raise ValueError(
+            f"{path} has no column of codes: name them code_*, latent_* or z*, or say which with --codes; it has"
+            f" {held or 'none'}"
+        )
     parts = {part: _stack(frame, names, part, path) if names else None for part, names in chosen.items()}
     shown = {part: tuple(_suffix(COLUMNS[part], name) for name in chosen[part]) for part in ("codes", "factors")}
-    codes = parts["codes"]
+    codes, taken = parts["codes"], {name for names in chosen.values() for name in names}
     assert codes is not None
-    return CodeTable(path.stem, codes, parts["factors"], parts["variance"], shown["codes"], shown["factors"])
+    return CodeTable(
+        path.stem,
+        codes,
+        parts["factors"],
+        as_variance(parts, path),
+        shown["codes"],
+        shown["factors"],
+        {part: tuple(chosen[part]) for part in ("codes", "factors")},
+        tuple(name for name in frame.columns if name not in taken),
+    )
+
+
+def _chosen_columns(names: Sequence[str], path: Path, roles: Roles) -> dict[str, list[str]]:
+    """The columns of every part: those that were asked for, else those whose names say it, each for one part alone."""
+    asked = {part: roles.chosen(part, names, path) for part in ("codes", "factors")}
+    if both := set(asked["codes"]) & set(asked["factors"]):
+        raise ValueError(f"{path}: {min(both)} cannot be code and factor at once")
+    free = [name for name in names if name not in {*asked["codes"], *asked["factors"]}]
+    told: dict[str, list[str]] = {part: [] for part in COLUMNS}
+    for name in free:
+        if part := next((part for part, pattern in COLUMNS.items() if pattern.match(name)), None):
+            told[part].append(name)
+    means = [name for name in told["codes"] if _word(name).removesuffix("s") in MEANS]
+    others = [name for name in told["codes"] if name not in means]
+    told["codes"] = (means or others) if roles.means_first else (others or means)
+    return {part: asked.get(part) or found for part, found in told.items()}
+
+
+def _word(name: str) -> str:
+    found = COLUMNS["codes"].match(name)
+    assert found is not None
+    return found[1].lower()
 
 
 def _suffix(pattern: re.Pattern[str], name: str) -> str:
     found = pattern.match(name)
-    assert found is not None
-    return next((group for group in found.groups() if group), name)
-
-
-def _check_text(path: Path) -> None:
-    """Refuse what polars would read as other columns than there are."""
-    with path.open("rb") as file:
-        begin = file.read(1 << 20)
-    first = begin.removeprefix(b"\xef\xbb\xbf").split(b"\n")[0]
-    if begin[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in first:
-        raise ValueError(f"{path} is no UTF-8 text (UTF-16, perhaps): save it as UTF-8")
-    names = next(csv.reader([first.decode(errors="replace").rstrip("\r")]), [])
-    if twice := [name for name, n in Counter(names).items() if n > 1]:
-        raise ValueError(f"{path} has several columns named {twice[0]!r}: give each a name of its own")
+    return name if found is None else next((group for group in found.groups()[1:] if group), name)
 
 
 def _stack(frame: Any, names: list[str], part: str, path: Path) -> np.ndarray:

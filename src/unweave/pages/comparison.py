@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unweave.evaluation.learnt_same import learnt_same
 from unweave.evaluation.scores import plain
 from unweave.evaluation.similarity import LayerComparison, Matched, Similarity
 from unweave.files import write_atomically, write_text
@@ -50,7 +51,9 @@ def comparison_page(found: Similarity, meta: Mapping[str, Any]) -> Page:
     sections += [_section(one, place, maps) for place, (one, maps) in enumerate(zip(found.comparisons, drawn))]
     if found.matched:
         sections.append(_matched(found))
+    answer = learnt_same(found)
     lead = f"{len(found.members)} models compared layer by layer on {found.n_examples:,} examples."
+    lead = lead if answer is None else f"{answer.sentence} {lead}"
     return Page(page("How alike are these models?", sections, meta, lead, "unweave compare"), pictures)
 
 
@@ -59,6 +62,7 @@ def comparison_to_plain(found: Similarity) -> dict[str, Any]:
     return {
         "members": list(found.members),
         "n_examples": found.n_examples,
+        "answer": plain(learnt_same(found)),
         "comparisons": [_plain(comparison) for comparison in found.comparisons],
         "matched": [
             {

@@ -1,17 +1,20 @@
 """The page of a reproduction or a study: what was published and what we found, figures, tables, and how it was made."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unweave.pages.column_names import column_name, column_names
 from unweave.pages.html import Html, chip, element, facts, joined, paragraphs, table
 from unweave.pages.live_chart import live_chart
 from unweave.pages.outcome import Outcome
 from unweave.pages.page import Section, page
 from unweave.plots.forest import forest
 from unweave.plots.format import number
+from unweave.studies.measures import MEASURES
 from unweave.studies.verdicts import Checked, Comparison
 
 if TYPE_CHECKING:
@@ -24,6 +27,8 @@ WIDE = 6.5
 """Inches from which a figure gets the width of the page."""
 
 MOST_ROWS = 200
+
+FAMILIES = ("world", "objective", "network", "likelihood", "optimiser", "plan", "cost", "latents")
 
 
 @dataclass(frozen=True)
@@ -121,14 +126,32 @@ def _table(rows: Sequence[Mapping[str, Any]], name: str) -> Html:
     columns = list(dict.fromkeys(key for row in rows for key in row))
     cells = [[_cell(row.get(key)) for key in columns] for row in rows[:MOST_ROWS]]
     more = f"The first {MOST_ROWS} of {len(rows):,} rows; all are in the CSV." if len(rows) > MOST_ROWS else ""
-    shown = element("div", table(columns, cells), data_sortable=True)
+    shown = element("div", table(_heads(columns), cells), data_sortable=True)
     return joined(shown, element("p", more) if more else Html())
+
+
+def _heads(columns: Sequence[str]) -> list[str]:
+    """Columns in words, also the half-width of an interval beside its number: ``scores.mean.mig ±``."""
+    words = column_names([name for name in columns if _is_column(name)])
+    return [words.get(name) or _half_width(name, words) or name for name in columns]
+
+
+def _half_width(name: str, words: Mapping[str, str]) -> str:
+    return f"{words[of]} ±" if (of := name.removesuffix(" ±")) in words and of != name else ""
+
+
+def _is_column(name: str) -> bool:
+    """Whether a word is the name of a column of a study's table: a measure or a part of a config, a dot, and so on."""
+    found = re.fullmatch(r"([a-z0-9_]+)(@[0-9a-f]+)?(\.[A-Za-z0-9_]+)+", name)
+    return found is not None and found[1] in (*MEASURES, *FAMILIES)
 
 
 def _cell(value: Any) -> Any:
     if value is None:
         return "–"
-    return value if isinstance(value, float | int | str) and not isinstance(value, bool) else str(value)
+    if isinstance(value, str):
+        return column_name(value) if _is_column(value) else value
+    return value if isinstance(value, float | int) and not isinstance(value, bool) else str(value)
 
 
 def _made(making: Making) -> Html:

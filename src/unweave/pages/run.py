@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from unweave.pages.html import Html, chart, chip, element, facts, joined, paragraphs, table
 from unweave.pages.page import Page, Section, page
 from unweave.pages.sliders import latent_sliders, pixel_change
-from unweave.plots import images, latents, training
+from unweave.plots import columns, images, latents, training
 from unweave.plots.arrays import TYPES, checked, checked_types
 from unweave.plots.format import count, number, short
 from unweave.plots.save import to_png
@@ -63,6 +63,25 @@ class Pictures:
 
 
 @dataclass(frozen=True)
+class TableRows:
+    """What can be shown when the data are a table, in the units of its columns.
+
+    ``traversals`` [latent, step, column] at ``values`` [step]; rows and their reconstructions [row, column].
+    """
+
+    names: Sequence[str]
+    deviations: ArrayLike
+    traversals: ArrayLike
+    values: ArrayLike
+    rows: ArrayLike
+    reconstructed: ArrayLike
+
+    def moves(self) -> np.ndarray:
+        """How far every latent moves every column, in deviations of the column [latent, column]."""
+        return np.ptp(np.asarray(self.traversals), axis=1) / np.asarray(self.deviations)
+
+
+@dataclass(frozen=True)
 class CodeSamples:
     """Codes of examples, each [sample, latent]."""
 
@@ -77,6 +96,7 @@ def run_page(
     latent_table: LatentTable,
     curves: TrainingCurves,
     shown: Pictures | None = None,
+    rows: TableRows | None = None,
     codes: CodeSamples | None = None,
     findings: Sequence[str] = (),
     summary: Mapping[str, Any] | None = None,
@@ -92,12 +112,13 @@ def run_page(
     kl = checked("latent_table.kl", latent_table.kl, "latent")
     kinds = checked_types(latent_table.types, len(kl))
     order = np.argsort(-kl, kind="stable")
-    drawn = _figures(latent_table, curves, shown, codes, order, alpha)
+    drawn = _figures(latent_table, curves, shown, rows, codes, order, alpha)
     sections = [
         _in_short(kinds, kl, curves, findings),
-        *_moving(shown, kinds, kl),
+        *_moving(shown, kinds, kl, "picture" if rows is None else "row"),
         *_rebuilding(shown, drawn),
-        _every_latent(latent_table, shown, drawn, order, alpha, protocol),
+        *_of_columns(rows, drawn),
+        _every_latent(latent_table, shown, rows, drawn, order, alpha, protocol),
         _over_training(drawn, curves),
         *_distributions(codes, drawn),
         *_traversals(shown, drawn),
@@ -111,6 +132,7 @@ def _figures(
     latent_table: LatentTable,
     curves: TrainingCurves,
     shown: Pictures | None,
+    rows: TableRows | None,
     codes: CodeSamples | None,
     order: np.ndarray,
     alpha: float,
@@ -133,10 +155,16 @@ def _figures(
             frames, kinds, np.asarray(latent_table.kl)[order], values, order.tolist()
         )
         drawn["reconstructions"] = images.reconstructions(shown.originals, shown.reconstructed)
+    if rows is not None:
+        frames = np.asarray(rows.traversals)[order]
+        drawn["traversals"] = columns.column_traversals(
+            frames, rows.names, kinds, rows.values, order.tolist(), rows.deviations
+        )
+        drawn["reconstructions"] = columns.column_reconstructions(rows.rows, rows.reconstructed, rows.names)
     if codes is not None:
         mean, sampled = np.asarray(codes.mean)[:, order], np.asarray(codes.sampled)[:, order]
-        columns = min((5, 4, 3), key=lambda columns: -len(order) % columns)
-        drawn["histograms"] = latents.histograms(mean, sampled, kinds, columns, order.tolist())
+        across = min((5, 4, 3), key=lambda across: -len(order) % across)
+        drawn["histograms"] = latents.histograms(mean, sampled, kinds, across, order.tolist())
     return drawn
 
 
@@ -164,19 +192,20 @@ def _tile(value: str, words: str, kind: str = "") -> Html:
     return element("div", element("b", value), element("span", words), class_=f"tile {kind}".strip())
 
 
-def _moving(shown: Pictures | None, kinds: list[str], kl: np.ndarray) -> list[Section]:
+def _moving(shown: Pictures | None, kinds: list[str], kl: np.ndarray, what: str) -> list[Section]:
     if shown is None:
-        return [Section("What the three types mean", _meanings())]
+        return [Section("What the three types mean", _meanings(what))]
     words = paragraphs(
         "Each card shows what the decoder draws when one latent moves and all others stay where they are."
         " Drag a slider, or let all of them run: active latents move the picture, passive ones leave it alone.",
     )
     strip = latent_sliders(shown.traversals, kinds, kl, shown.values)
-    return [Section("Move the latents yourself", joined(words, strip, _meanings()))]
+    return [Section("Move the latents yourself", joined(words, strip, _meanings(what)))]
 
 
-def _meanings() -> Html:
-    parts = (element("div", chip(kind), element("p", words), class_=kind) for kind, words in MEANINGS.items())
+def _meanings(what: str) -> Html:
+    told = {kind: words.replace("picture", what) for kind, words in MEANINGS.items()}
+    parts = (element("div", chip(kind), element("p", words), class_=kind) for kind, words in told.items())
     return element("div", *parts, class_="types")
 
 
@@ -195,6 +224,40 @@ def _rebuilding(shown: Pictures | None, drawn: Mapping[str, Any]) -> list[Sectio
     ]
 
 
+def _of_columns(rows: TableRows | None, drawn: Mapping[str, Any]) -> list[Section]:
+    """What latents do to columns, and what is left of every column after passing through the code."""
+    if rows is None:
+        return []
+    moving = paragraphs(
+        "Each panel is a column, in its own units, and each line a latent that moves while all others stay where they"
+        " are. A panel is never lower than two deviations of its column: what looks flat there is flat."
+    )
+    alt = "Small panels, one a column: how its value changes as each latent moves."
+    rebuilding = paragraphs(
+        "Across, what stands in the table; upwards, what is left of it after passing through the code. The error is the"
+        " root of the mean square, in the units of the column; explained is the share of the column's variance that"
+        " survives."
+    )
+    dots = "Small panels, one a column: reconstructed values against those of the table."
+    head = ["column", "mean", "deviation", "error", "explained"]
+    return [
+        Section("What latents do to columns", joined(moving, _still(drawn["traversals"], "traversals", alt))),
+        Section(
+            "Rows and reconstructions",
+            joined(rebuilding, _still(drawn["reconstructions"], "reconstructions", dots), table(head, _errors(rows))),
+        ),
+    ]
+
+
+def _errors(rows: TableRows) -> list[list[Any]]:
+    first, second = np.asarray(rows.rows), np.asarray(rows.reconstructed)
+    squares, spreads = np.square(first - second).mean(axis=0), first.var(axis=0)
+    # 1 − E (x − x̂)² / Var x
+    explained = [f"{100 * (1 - left / all_):.0f} %" if all_ > 0 else "–" for left, all_ in zip(squares, spreads)]
+    numbers = np.stack([first.mean(axis=0), np.asarray(rows.deviations), np.sqrt(squares)], axis=1)
+    return [[name, *map(float, line), share] for name, line, share in zip(rows.names, numbers, explained)]
+
+
 def _still(figure: Any, name: str, alt: str, caption: str = "") -> Html:
     return chart(figure, name, alt, caption, wide=True)
 
@@ -202,12 +265,13 @@ def _still(figure: Any, name: str, alt: str, caption: str = "") -> Html:
 def _every_latent(
     latent_table: LatentTable,
     shown: Pictures | None,
+    of_table: TableRows | None,
     drawn: Mapping[str, Any],
     order: np.ndarray,
     alpha: float,
     protocol: str,
 ) -> Section:
-    columns = ["latent", "type", "KL (nats)", "mean σ²", "variance of σ²", "variance of μ"]
+    head = ["latent", "type", "KL (nats)", "mean σ²", "variance of σ²", "variance of μ"]
     numbers = np.stack(
         [
             checked(name, getattr(latent_table, name), "latent", latent=len(order))
@@ -216,9 +280,13 @@ def _every_latent(
     )
     rows = [[f"latent {i}", chip(latent_table.types[i]), *map(float, numbers[:, i])] for i in order]
     if shown is not None:
-        columns.append("mean pixel change")
+        head.append("mean pixel change")
         changes = pixel_change(shown.traversals)
         rows = [[*row, float(changes[i])] for row, i in zip(rows, order)]
+    if of_table is not None:
+        head.append("moves most")
+        most = of_table.moves().argmax(axis=1)
+        rows = [[*row, of_table.names[most[i]]] for row, i in zip(rows, order)]
     words = paragraphs(
         "KL is what a latent costs: how far its code strays from the prior, in nats, on average over examples."
         f" A latent is called active when mean and variance of σ² are at most {short(alpha)}, passive when the mean is"
@@ -235,7 +303,7 @@ def _every_latent(
         ),
         class_="charts",
     )
-    return Section("Every latent", joined(words, charts, table(columns, rows)))
+    return Section("Every latent", joined(words, charts, table(head, rows)))
 
 
 def _over_training(drawn: Mapping[str, Any], curves: TrainingCurves) -> Section:

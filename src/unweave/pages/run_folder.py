@@ -1,16 +1,18 @@
 """The page of a run and its pictures, written into the run's folder."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from unweave.config import without_hidden
 from unweave.data.world import called
 from unweave.evaluation.describe import Description, describe
 from unweave.evaluation.findings import expected_of, sentences
 from unweave.pages.page import Page
-from unweave.pages.run import CodeSamples, LatentTable, Pictures, TrainingCurves, run_page
+from unweave.pages.run import CodeSamples, LatentTable, Pictures, TableRows, TrainingCurves, run_page
 from unweave.shapes import Tensor
 from unweave.training.experiment import experiment_to
 from unweave.training.run import Run
@@ -20,6 +22,7 @@ N_FRAMES, WIDTH, N_PICTURES, N_SAMPLES = 21, 2.5, 10, 1000
 
 def write_run_page(run: Run, description: Description | None = None) -> Path:
     """Write ``report.html`` and ``figures/*.png``; the page's path is returned."""
+    run = run.bare
     made = page_of_run(run, description or describe(run))
     for name, content in made.pictures.items():
         run.files.write(f"figures/{name}", content)
@@ -31,7 +34,7 @@ def page_of_run(run: Run, description: Description) -> Page:
     environment, experiment = _environment(run), run.experiment
     return run_page(
         title=f"{experiment.objective.name} on {called(experiment.world)}, seed {experiment.seed}",
-        experiment=experiment_to(experiment),
+        experiment=experiment_to(replace(experiment, world=without_hidden(experiment.world))),
         latent_table=LatentTable(
             description.types,
             description.kl.numpy(),
@@ -41,6 +44,7 @@ def page_of_run(run: Run, description: Description) -> Page:
         ),
         curves=_curves(run),
         shown=_pictures(run) if run.decodes and len(run.data.shape) == 3 else None,
+        rows=_rows(run) if run.decodes and run.data.columns is not None else None,
         codes=CodeSamples(description.code.mean[:N_SAMPLES].numpy(), description.code.sampled[:N_SAMPLES].numpy()),
         findings=sentences(description, expected_of(experiment.world.card().space)),
         summary={
@@ -76,6 +80,16 @@ def _pictures(run: Run) -> Pictures:
     frames = run.traverse(*_middling(run), n=N_FRAMES, width=WIDTH)
     values = np.linspace(-WIDTH, WIDTH, N_FRAMES)
     return Pictures(frames.numpy(), values, originals.numpy(), run.reconstruct(originals, labels).numpy())
+
+
+def _rows(run: Run) -> TableRows:
+    columns, (rows, labels) = run.data.columns, (run.images(N_SAMPLES), run.labels(N_SAMPLES))
+    assert columns is not None
+    frames = run.traverse(*_middling(run), n=N_FRAMES, width=WIDTH)
+    shown = [columns.in_units(values).numpy() for values in (frames, rows, run.reconstruct(rows, labels))]
+    return TableRows(
+        columns.names, np.array(columns.deviations), shown[0], np.linspace(-WIDTH, WIDTH, N_FRAMES), *shown[1:]
+    )
 
 
 def _middling(run: Run) -> tuple[Tensor, Tensor | None]:

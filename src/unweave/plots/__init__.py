@@ -7,6 +7,8 @@ FIGURES = {
     "bands": "bands:bands",
     "bars": "matrices:bars",
     "code_planes": "code_planes:code_planes",
+    "column_reconstructions": "columns:column_reconstructions",
+    "column_traversals": "columns:column_traversals",
     "criterion": "dimension:criterion",
     "elbow_curves": "dimension:elbow_curves",
     "forest": "forest:forest",

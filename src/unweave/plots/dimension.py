@@ -81,14 +81,15 @@ def criterion(visited: SearchTable, threshold: float | int, answer: float | int)
     left.plot(values, first - second, color=MUTED, linewidth=1.0)
     left.axhline(threshold, color=INK, linewidth=1.0, linestyle=":")
     _verdicts(left, values, first - second, passes)
-    name_axes(left, f"{visited.names[0]} − {visited.names[1]}", visited.over)
     for readings, name, colour, marker in zip((first, second), visited.names, (PASSIVE, ACTIVE), ("s", "o")):
         right.plot(values, readings, color=colour, marker=marker, markersize=5, linewidth=1.4, label=name)
     right.legend(frameon=False, fontsize=SMALL, labelcolor=INK)
-    name_axes(right, "Both readings", visited.over)
     for one in (left, right):
         _mark(one, answer)
         _doubling_axis(one, "x", values)
+    difference = f"{visited.names[0]} − {visited.names[1]}"
+    name_axes(left, difference, visited.over, difference)
+    name_axes(right, "Both readings", visited.over, "reading")
     return figure
 
 
@@ -108,7 +109,7 @@ def elbow_curves(drawn: ElbowTable, answer: float | int | None = None) -> "matpl
         if answer is not None:
             _mark(one, answer)
         _doubling_axis(one, "x", numbers)
-        name_axes(one, name.capitalize(), "latents")
+        name_axes(one, name.capitalize(), "latents", name)
     return figure
 
 

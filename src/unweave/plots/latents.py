@@ -92,6 +92,8 @@ def histograms(
     for spare in axes.flat[len(kinds) :]:
         spare.set_axis_off()
     _histogram_legend(figure)
+    figure.supxlabel("value of the latent", fontsize=SMALL, color=MUTED)
+    figure.supylabel("density, each curve to the same height", fontsize=SMALL, color=MUTED)
     return figure
 
 
@@ -187,8 +189,8 @@ def _histogram(axes: "matplotlib.axes.Axes", mean: np.ndarray, sampled: np.ndarr
         axes.stairs(counts / max(1, counts.max()), edges, **{"fill": True} | style)  # type: ignore[arg-type]
     middle = np.linspace(-reach, reach, 121)
     axes.plot(middle, np.exp(-0.5 * middle**2), color=MUTED, linewidth=0.9, linestyle=(0, (3, 2)))
-    axes.set(xlim=(-reach, reach), ylim=(0, 1.08), yticks=[], xticks=[-2, 0, 2])
-    axes.set_xticklabels(["−2", "0", "2"])
+    axes.set(xlim=(-reach, reach), ylim=(0, 1.08), yticks=[], xticks=[-3, 0, 3])
+    axes.set_xticklabels(["−3", "0", "3"])
 
 
 def _histogram_legend(figure: "matplotlib.figure.Figure") -> None:
@@ -203,7 +205,7 @@ def _histogram_legend(figure: "matplotlib.figure.Figure") -> None:
     figure.legend(
         handles,
         ["mean codes", "sampled codes", "prior"],
-        loc="outside lower left",
+        loc="outside upper left",
         ncols=3,
         frameon=False,
         fontsize=SMALL,

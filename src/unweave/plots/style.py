@@ -14,6 +14,7 @@ from unweave.plots.arrays import TYPES
 
 if TYPE_CHECKING:
     import matplotlib.axes
+    import matplotlib.axis
     import matplotlib.figure
 
 INK, MUTED, LINE, SURFACE = "#1d2733", "#5b6773", "#dde2e7", "#fefefe"
@@ -41,12 +42,9 @@ def new_figure(
 
 def bare_figure(width: float | int, height: float | int) -> "matplotlib.figure.Figure":
     """A figure without axes."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from unweave.plots.shown import ShownFigure
 
-    figure = Figure(figsize=(width, height), dpi=DPI, facecolor=SURFACE)
-    FigureCanvasAgg(figure)
-    return figure
+    return ShownFigure(figsize=(width, height), dpi=DPI, facecolor=SURFACE)
 
 
 def quiet(axes: "matplotlib.axes.Axes") -> None:
@@ -62,10 +60,35 @@ def quiet(axes: "matplotlib.axes.Axes") -> None:
 
 
 def name_axes(axes: "matplotlib.axes.Axes", title: str = "", x: str = "", y: str = "") -> None:
-    """Title and labels; user's words are never read as formulas."""
+    """Title and labels; user's words are never read as formulas. Axes that are still free end at round numbers."""
+    if axes.get_aspect() == "auto":
+        if axes.get_autoscalex_on() and axes.get_xscale() != "log":
+            axes.set_xlim(*_ends(axes.xaxis))
+        if axes.get_autoscaley_on():
+            axes.set_ylim(*_ends(axes.yaxis))
     axes.set_title(title, loc="left", fontsize=LARGE, fontweight="bold", color=INK, pad=8, parse_math=False)
     axes.set_xlabel(x, fontsize=NORMAL, color=MUTED, parse_math=False)
     axes.set_ylabel(y, fontsize=NORMAL, color=MUTED, parse_math=False)
+
+
+def _ends(axis: "matplotlib.axis.Axis") -> tuple[float, float]:
+    """The ticks around an axis's values, so that both of its ends carry a number; as it is where ticks are given."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    locator, (first, last) = axis.get_major_locator(), axis.get_view_interval()
+    if isinstance(locator, FixedLocator | NullLocator):
+        return first, last
+    low, high = sorted((first, last))
+    logarithmic = axis.get_scale() == "log"
+    if min(axis.get_data_interval()) >= 0.0 and not logarithmic:
+        low = max(low, 0.0)  # margins make no number negative that never is
+    ticks = np.asarray(locator.tick_values(*((low / 10, 10 * high) if logarithmic else (low, high))))
+    slack = 1e-9 * (high - low)
+    below, above = ticks[ticks <= low + slack], ticks[ticks >= high - slack]
+    if not len(below) or not len(above) or below.max() >= above.min():
+        return first, last
+    ends = float(below.max()), float(above.min())
+    return ends if first <= last else ends[::-1]
 
 
 def type_legend(axes: "matplotlib.axes.Axes", types: Sequence[str]) -> None:

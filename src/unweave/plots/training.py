@@ -51,7 +51,8 @@ def _curve(axes: "matplotlib.axes.Axes", steps: np.ndarray, values: np.ndarray, 
     logarithmic = len(known) > 0 and known.min() > 0 and known[0] > LOG_FROM * known.min()
     if logarithmic:
         _logarithmic(axes)
-    name_axes(axes, _title(name), "step", "log scale" if logarithmic else "")
+    unit = "KL (nats)" if name == "kl" else _title(name)
+    name_axes(axes, _title(name), "step", f"{unit}, log scale" if logarithmic else unit)
     thousands(axes)
 
 
@@ -70,9 +71,12 @@ def _logarithmic(axes: "matplotlib.axes.Axes") -> None:
 
 
 def thousands(axes: "matplotlib.axes.Axes") -> None:
-    """Steps with their thousands apart, few enough to stand side by side."""
+    """Steps with their thousands apart, the first and the last among them, few enough to stand side by side."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    first, last = axes.dataLim.intervalx
+    room = (last - first) / 6
+    between = [one for one in MaxNLocator(4, integer=True).tick_values(first, last) if first + room < one < last - room]
+    axes.set_xticks([first, *between, last] if last > first else [first])
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.margins(x=0.02)
+    axes.set_xlim(first - 0.02 * (last - first or 1.0), last + 0.02 * (last - first or 1.0))

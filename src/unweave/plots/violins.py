@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import matplotlib.axes
     import matplotlib.figure
 
+ENOUGH = 8
+"""Runs of a group from which on it has a shape; fewer are points and their median."""
+
 MOST_POINTS = 60
 """Runs of a group up to which every one is drawn besides."""
 
@@ -27,7 +30,7 @@ def violins(
     *,
     families: Sequence[int] | None = None,
 ) -> "matplotlib.figure.Figure":
-    """One violin a group of values [run], with its median and, where there are few, every value.
+    """One violin a group of values [run], with its median and, where there are few, every value; points below eight.
 
     ``families`` numbers the groups that share a colour: the strengths of one objective, for example. A group without
     values leaves its place empty.
@@ -53,8 +56,9 @@ def violins(
 def _violin(axes: "matplotlib.axes.Axes", place: int, values: np.ndarray, colour: str, name: str) -> None:
     if not len(values):
         return
-    heights, widths = outline(values)
-    axes.fill_betweenx(heights, place - 0.38 * widths, place + 0.38 * widths, color=colour, alpha=0.28, linewidth=0)
+    heights, widths = outline(values) if len(values) >= ENOUGH else (np.zeros(1), np.full(1, 0.5))
+    if len(values) >= ENOUGH:
+        axes.fill_betweenx(heights, place - 0.38 * widths, place + 0.38 * widths, color=colour, alpha=0.28, linewidth=0)
     if len(values) <= MOST_POINTS:
         spread = spread_out(len(values)) * np.interp(values, heights, widths)
         axes.scatter(place + 0.3 * spread, values, s=11, color=colour, alpha=0.85, linewidths=0, label=name)

@@ -14,7 +14,7 @@ from unweave.evaluation.encode import known_factors
 from unweave.evaluation.finding import Expected, Finding
 from unweave.evaluation.findings import diagnose_code, expected_of, findings
 from unweave.evaluation.over_training import OverTraining, over_training
-from unweave.evaluation.posterior_file import read_posteriors
+from unweave.evaluation.posterior_file import Posteriors, read_posteriors
 from unweave.evaluation.scores import plain
 from unweave.metrics.polarised.rate_distortion import rate_distortion
 from unweave.models.method import NoDecoder
@@ -101,6 +101,7 @@ def diagnose_run(
 
     ``accuracy`` also fits linear models to every combination of variable types, which takes the data's factors.
     """
+    run = run.bare
     images, labels = run.images(n, seed), run.labels(n, seed)
     code = run.encode(images, labels, seed=seed)
     found = diagnose_code(code, rule=rule, seed=seed)
@@ -126,8 +127,16 @@ def diagnose_run(
 def diagnose_file(
     path: str | Path, *, rule: str = "variance", seed: int = 0, n_factors: int | None = None
 ) -> Diagnosed:
-    """The same for an npz with ``mean`` and ``variance``, as far as codes alone can tell."""
+    """The same for a file with ``mean`` and ``variance``, as far as codes alone can tell."""
     given = read_posteriors(path)
+    known = n_factors or len(given.roles.get("factors", ())) or None
+    return diagnose_posteriors(given, rule=rule, seed=seed, n_factors=known)
+
+
+def diagnose_posteriors(
+    given: Posteriors, *, rule: str = "variance", seed: int = 0, n_factors: int | None = None
+) -> Diagnosed:
+    """The same for what was read from one."""
     found = diagnose_codes(
         given.mean,
         given.variance,

@@ -7,6 +7,7 @@ method, start or threshold asks the same runs.
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -107,11 +108,13 @@ def dimension(
     execute: Executor | None = None,
     how: RunOptions = RunOptions(),
     tell: Callable[[int, int], None] = lambda done, total: None,
+    wait: Callable[[str], AbstractContextManager[None]] = contextlib.nullcontext,  # type: ignore[assignment]
 ) -> Dimension:
     """Search, training one model for every value that is tried; the same call again goes on, or returns at once.
 
     ``folder`` is the store (``runs``); ``execute``, ``how`` and ``tell`` are those of any study. Models that are
-    trained ahead of the answers that ask for them change no answer, only how many are trained.
+    trained ahead of the answers that ask for them change no answer, only how many are trained. ``wait`` is entered
+    with words for whatever takes time before the first model.
     """
     base = experiment.resolve()
     check_search(base, search)
@@ -120,13 +123,15 @@ def dimension(
     way: dict[str, Any] = {"execute": execute, "how": how, "tell": tell}
     draw = run_search(replace(search, method="elbow"), store.root, **way)
     before = _trained(store, base)
-    data, name = loaded(base.world), search_name(base, search)
+    with wait("reading the data"):
+        data, name = loaded(base.world), search_name(base, search)
     first = steps_of(search, base, data)
     if search.method == "elbow":
         curves = elbow_curves(base, search, first, draw)
         words, trained = tuple(_words_of_curves(curves)), len(_trained(store, base) - before)
         return Dimension(None, search, 0, "", first, (), None, (), trained, curves, words, store.root, name)
-    start, start_from = _start(base, search, data)
+    with wait("estimating the data's intrinsic dimension, where to begin"):
+        start, start_from = _start(base, search, data)
     least, most = bounds(search, data.shape)
     question = DimensionQuestion(base, search, start, least, most, first)
     found, read = ask_search(question, run_search(search, store.root, **way))

@@ -16,6 +16,7 @@ from unweave.config import check_fields, fingerprint, number
 from unweave.data.altered import Manipulated, Perturbed
 from unweave.data.micro import Micro
 from unweave.evaluation.encode import encode
+from unweave.files import as_typed
 from unweave.metrics.unsupervised.udr import udr
 from unweave.models.likelihoods import SquaredError
 from unweave.models.networks.mlp import MLP
@@ -124,7 +125,7 @@ class Made:
             f"Reconstruction loss of the fostered side {first['foster']:.2f} → {last['foster']:.2f}, of the diminished"
             f" side {first['diminish']:.2f} → {last['diminish']:.2f}; gap {first['gap']:+.2f} → {last['gap']:+.2f}.",
             f"No pixel moves by more than {self.attack.epsilon:g}.",
-            f"Train on the altered world with: unweave train perturbed --world.run {self.folder}",
+            f"Train on the altered world with: unweave train perturbed --world.run {as_typed(self.folder)}",
         ]
         return words
 

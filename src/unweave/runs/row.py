@@ -66,6 +66,10 @@ def read_object(folder: RunFolder, name: str, sums: Mapping[str, str]) -> dict[s
     return found
 
 
+OF_COLUMNS = ("names", "means", "deviations", "label_names")
+"""What the world ``table`` remembers of its columns, as long as the table is wide."""
+
+
 def flatten(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Nested dictionaries as ``outer.inner`` columns; lists stay lists."""
     for key, inner in value.items():
@@ -133,8 +137,11 @@ def _of_measure(file: str, values: Row) -> Row:
 
 
 def _own(config: dict[str, Any]) -> dict[str, Any]:
-    """Settings without names that a table gives a meaning of its own."""
-    return {key: value for key, value in config.items() if key not in ("id", "state", "failure", "signature")}
+    """Settings without names that a table gives a meaning of its own, and without what a table of data looks like."""
+    kept = {key: value for key, value in config.items() if key not in ("id", "state", "failure", "signature")}
+    if isinstance(world := kept.get("world"), dict):
+        kept["world"] = {key: value for key, value in world.items() if key not in OF_COLUMNS}
+    return kept
 
 
 def _scores(scores: Mapping[str, Any]) -> Row:

@@ -1,5 +1,6 @@
 """What a study has found so far: a table with one row a finished run, and the runs behind it."""
 
+import html
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,6 +64,12 @@ class Results:
             folder = self.store.folder(run_id)
             self._read[run_id, measure.file] = folder.read_json(measure.file) if folder.has(measure.file) else None
         return self._read[run_id, measure.file]
+
+    def _repr_html_(self) -> str:
+        """How far the study came, and its table, for notebooks."""
+        title = html.escape(self.study.title or self.study.name)
+        words = f"{len(self.table):,} of {len(self.ids):,} models are done"
+        return f"<p><b>{title}</b><br>{words}</p>{self.table._repr_html_() if len(self.table) else ''}"
 
     @cached_property
     def _by_identity(self) -> Mapping[str, str]:

@@ -44,6 +44,8 @@ def run_study(
     >>> uw.run_study(study, "runs").table["seed"].to_list()
     [0, 1]
     """
+    for measure in study.measures:
+        measure.check()
     store = Store(root).prepare()
     asked = plan(study.experiments, needs_data=not execute.elsewhere)
     progress = Progress(store.home, study.name)

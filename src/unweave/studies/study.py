@@ -1,9 +1,11 @@
 """A study: which models to train, what to measure of each, and which models follow from what was measured."""
 
+import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from unweave.data.world import called
 from unweave.studies.measures.measure import Measure
 from unweave.training.experiment import Experiment
 
@@ -27,3 +29,16 @@ class Study:
     measures: tuple[Measure, ...] = ()
     title: str = ""
     follow_up: FollowUp | None = None
+
+    def _repr_html_(self) -> str:
+        """What it will train and measure, for notebooks."""
+        worlds = dict.fromkeys(called(one.world) for one in self.experiments)
+        methods = dict.fromkeys(str(one.objective) for one in self.experiments)
+        told = {
+            "models": f"{len(self.experiments):,}",
+            "worlds": ", ".join(worlds),
+            "methods": ", ".join([*methods][:12]) + ", …" * (len(methods) > 12),
+            "measures": ", ".join(measure.file.removesuffix(".json") for measure in self.measures) or "none",
+        }
+        rows = "".join(f"<tr><th>{name}</th><td>{html.escape(words)}</td></tr>" for name, words in told.items())
+        return f"<p><b>{html.escape(self.title or self.name)}</b></p><table>{rows}</table>"

@@ -4,13 +4,15 @@ import functools
 import importlib.util
 import os
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
-from unweave.config import Tables, fingerprint, from_plain, number, to_plain
+from unweave.config import Tables, fingerprint, from_plain, number, own_modules, to_plain
 from unweave.data import WORLDS, World
 from unweave.data.world import Card, Data
+from unweave.files import as_typed
 from unweave.models import (
     LIKELIHOODS,
     NETWORKS,
@@ -23,12 +25,12 @@ from unweave.models import (
     Optimiser,
 )
 from unweave.models.initialise import Scheme
-from unweave.models.likelihoods import Bernoulli
-from unweave.models.networks import Conv
+from unweave.models.likelihoods import Bernoulli, Gaussian
+from unweave.models.networks import MLP, Conv
 from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Adam
 from unweave.runs.folder import RunFolder
-from unweave.trusted import Untrusted
+from unweave.trusted import Untrusted, trust_words
 
 TABLES: Tables = {
     World: WORLDS,
@@ -37,6 +39,11 @@ TABLES: Tables = {
     Likelihood: LIKELIHOODS,
     Optimiser: OPTIMISERS,
 }
+
+FOR_PICTURES: dict[str, Any] = {"network": Conv(), "likelihood": Bernoulli()}
+"""What an experiment has where nothing is said, as the published study had it."""
+FOR_TABLES: dict[str, Any] = {"network": MLP((128, 128), (128, 128)), "likelihood": Gaussian(0.025)}
+"""The same where examples are rows of a table. Columns have variance 1: with β 4 a tenth of it is left as noise."""
 
 MOST_WEIGHTS = 2 * 10**9
 """Weights of one model."""
@@ -105,8 +112,10 @@ class Experiment:
 
     world: World = field(metadata={"help": "what to learn from; `unweave worlds` lists them"})
     objective: Method = field(default=BetaVAE(), metadata={"help": "what to minimise"})
-    network: Network = field(default=Conv(), metadata={"help": "encoder and decoder"})
-    likelihood: Likelihood = field(default=Bernoulli(), metadata={"help": "how reconstructions are scored"})
+    network: Network = field(default=FOR_PICTURES["network"], metadata={"help": "encoder and decoder"})
+    likelihood: Likelihood = field(
+        default=FOR_PICTURES["likelihood"], metadata={"help": "how reconstructions are scored"}
+    )
     optimiser: Optimiser = field(default=Adam(), metadata={"help": "how weights are updated"})
     latents: int = number(10, least=1, most=10_000, help="size of the code")
     steps: int = number(300_000, least=1, most=10**12, help="training steps")
@@ -123,6 +132,12 @@ class Experiment:
         (), least=0, most=10**12, entries=(0, 100_000), help="steps at which the weights are kept"
     )
     plan: Plan = field(default=Plan(), metadata={"help": "how the arithmetic is done"})
+
+    def __post_init__(self) -> None:
+        # the very object is what was left out: who says conv means conv, also for a table
+        for name, usual in FOR_PICTURES.items() if getattr(self.world, "tabular", False) else ():
+            if getattr(self, name) is usual:
+                object.__setattr__(self, name, FOR_TABLES[name])
 
     def resolve(self) -> "Experiment":
         """This experiment with every automatic choice made and every number checked."""
@@ -175,6 +190,11 @@ def read_experiment(folder: RunFolder) -> Experiment:
 def experiment_to(experiment: Experiment) -> Any:
     """The JSON form of an experiment."""
     return to_plain(experiment)
+
+
+def resume_words(path: Path, experiment: Experiment) -> str:
+    """The command that goes on with a run."""
+    return f"unweave resume {as_typed(path)}{trust_words(own_modules(experiment))}"
 
 
 @functools.lru_cache(maxsize=1000)

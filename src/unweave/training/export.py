@@ -1,12 +1,15 @@
 """Models for others: the layout of the Hugging Face hub (config.json, model.safetensors, a card), and reading it."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from unweave.config import Tables, from_plain, shown, to_plain
+from unweave.config import Tables, from_plain, shown, to_plain, without_hidden
+from unweave.data.columns import Columns
 from unweave.data.world import called
 from unweave.files import parse_json
 from unweave.models import (
@@ -26,7 +29,7 @@ from unweave.models.optimisers import Tensors
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import read_plain
 from unweave.training.checkpoint import model_with, read_tensors, to_bytes
-from unweave.training.experiment import experiment_to
+from unweave.training.experiment import experiment_from, experiment_to
 from unweave.training.run import Run
 from unweave.trusted import Untrusted
 
@@ -45,6 +48,7 @@ def export(run: Run, target: Path | str) -> Path:
     folder = RunFolder(target)
     if folder.path.exists() and any(folder.path.iterdir()) and not folder.has("config.json"):
         raise ValueError(f"{folder.path} is not empty and was not written by an export; choose another folder")
+    _refuse_another(folder, run)
     if not run.encodes:
         return _export_manipulation(run, folder)
     config = {
@@ -61,6 +65,22 @@ def export(run: Run, target: Path | str) -> Path:
     return folder.path
 
 
+def _refuse_another(folder: RunFolder, run: Run) -> None:
+    """An export is written again where it is of the same experiment, and never over that of another."""
+    if not folder.has("config.json"):
+        return
+    if folder.has("environment.json"):
+        raise ValueError(f"{folder.path} is the folder of a run; choose another folder for the export")
+    known = folder.read_json("config.json")
+    plain = known.get("experiment", known)
+    try:
+        same = experiment_from(plain).id == run.experiment.id
+    except ValueError:
+        same = False
+    if not same:
+        raise ValueError(f"{folder.path} holds another model: choose another folder for {run.path}, or delete it first")
+
+
 def _export_manipulation(run: Run, folder: RunFolder) -> Path:
     """The network and the recipe: what the world ``perturbed`` reads, without where the models lay."""
     plain: dict[str, Any] = experiment_to(run.experiment)
@@ -74,7 +94,7 @@ def _export_manipulation(run: Run, folder: RunFolder) -> Path:
 
 
 def from_pretrained(source: Path | str) -> Model:
-    """A model from an exported folder, or from the Hugging Face hub by its name ``owner/model``.
+    """A model from an exported folder, a run's, or from the Hugging Face hub by its name ``owner/model``.
 
     >>> import unweave as uw
     >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
@@ -85,11 +105,21 @@ def from_pretrained(source: Path | str) -> Model:
     folder = RunFolder(_local(source), follow_links=True)  # the hub keeps its files behind links
     if not folder.has("config.json") and not (folder.path / "config.json").exists():
         raise FileNotFoundError(f"{folder.path} holds no exported model: it has no config.json")
+    if _is_run(folder):
+        found = Run(folder.path)
+        found.files = folder
+        return found.model
     config = _config(folder)
     method: Method = _part(folder, Method, config.get("method", {"name": BetaVAE.name}), "method")
     architecture: Architecture = _part(folder, Architecture, config.get("architecture"), "architecture")
     model = model_with(method, architecture, _weights(folder), folder.path / "model.safetensors")
     return model.to(memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
+
+
+def _is_run(folder: RunFolder) -> bool:
+    """Whether the folder is one that training wrote: its config.json is the experiment itself."""
+    config = parse_json(_content(folder, "config.json"), folder.path / "config.json")
+    return isinstance(config, dict) and "library_name" not in config and {"world", "objective", "steps"} <= set(config)
 
 
 def _config(folder: RunFolder) -> dict[str, Any]:
@@ -121,13 +151,18 @@ def _weights(folder: RunFolder) -> Tensors:
 def card(run: Run) -> str:
     """The model card: what it is, how it was trained, how to use it, what it is not."""
     experiment, last = run.experiment, run.history
-    plain: dict[str, Any] = experiment_to(experiment)
+    plain: dict[str, Any] = experiment_to(replace(experiment, world=without_hidden(experiment.world)))
     rows = "\n".join(f"| {name} | `{json.dumps(value)}` |" for name, value in plain.items())
     term, words = ("reconstruction", "Reconstruction loss") if "reconstruction" in last.columns else ("loss", "Loss")
     ending = f"{words} of the last recorded batch: {float(last.column(term)[-1]):.2f}"
     decoding = "pictures = model.decode(code.mean)" if run.decodes else "# an encoder alone: nothing can be decoded"
     kind = "variational autoencoder" if _is_usual(experiment.objective) else f"{experiment.objective.name} model"
-    given = "images, labels" if run.reads_labels else "images"
+    columns = experiment.world.known_columns()
+    rows_or_images = "images" if columns is None else "(rows - mean) / deviation"
+    given = f"{rows_or_images}, labels" if run.reads_labels else rows_or_images
+    scale = "" if columns is None else _scale(columns)
+    if columns is not None and run.decodes:
+        decoding = "rows = mean + deviation * model.decode(code.mean)"
     return f"""---
 library_name: unweave
 tags: [variational-autoencoder, representation-learning, disentanglement]
@@ -141,7 +176,7 @@ A {kind} with {experiment.latents} latents, trained for {experiment.steps:,} ste
 import unweave as uw
 
 model = uw.from_pretrained("this-folder")
-code = model.encode({given})        # code.mean, code.variance, code.kl
+{scale}code = model.encode({given})        # code.mean, code.variance, code.kl
 {decoding}
 ```
 
@@ -149,8 +184,46 @@ code = model.encode({given})        # code.mean, code.variance, code.kl
 |---|---|
 {rows}
 
-One seed of one setting: results of such models vary between seeds, so compare several before you draw conclusions.
+{_measured(run)}One seed of one setting: results of such models vary between seeds, so compare several before you draw
+conclusions.
 """
+
+
+def _measured(run: Run) -> str:
+    """A table of the scores that were kept with a run, where some were."""
+    if not run.files.has("scores.json"):
+        return ""
+    kept = run.files.read_json("scores.json")
+    sides = [kept[name]["scores"] for name in ("mean", "sampled") if name in kept]
+    rows = "\n".join(
+        f"| {name} | {' | '.join(_with_interval(side.get(name)) for side in sides)} |" for name in sides[0]
+    )
+    heads = " | ".join(f"{name} codes" for name in ("mean", "sampled") if name in kept)
+    return f"""## Scores
+
+Of {kept["n_samples"]:,} examples, with intervals at 95 % over random halves of them.
+
+| score | {heads} |
+|---|{"---|" * len(sides)}
+{rows}
+
+"""
+
+
+def _with_interval(score: Mapping[str, Any] | None) -> str:
+    if score is None or not isinstance(score["value"], int | float):
+        return "" if score is None else str(score["value"])
+    low, high = score.get("low"), score.get("high")
+    return f"{score['value']:.3f}" + ("" if low is None or high is None else f" ({low:.3f} … {high:.3f})")
+
+
+def _scale(columns: Columns) -> str:
+    """The lines of code that bring rows to the scale that the model knows; numbers stand in config.json too."""
+    parts = {"mean": columns.means, "deviation": columns.deviations}
+    lines = [
+        f"{name} = torch.tensor([{', '.join(f'{one:.9g}' for one in values)}])\n" for name, values in parts.items()
+    ]
+    return f"import torch\n\n# columns: {', '.join(columns.names)}\n" + "".join(lines)
 
 
 def _manipulation_card(run: Run) -> str:

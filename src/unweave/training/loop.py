@@ -12,9 +12,17 @@ from unweave.training.alone import Alone
 from unweave.training.batches import check_supervision
 from unweave.training.checkpoint import Checkpoints
 from unweave.training.engine import Engine
-from unweave.training.experiment import Experiment, read_experiment
+from unweave.training.experiment import Experiment, read_experiment, resume_words
 from unweave.training.history import Recording
-from unweave.training.results import claim, drop_checkpoints, failure_words, for_all, keep_result, keep_snapshot
+from unweave.training.results import (
+    claim,
+    drop_checkpoints,
+    failure_words,
+    for_all,
+    keep_result,
+    keep_snapshot,
+    refuse_others,
+)
 from unweave.training.running import Interrupted, NotFinite, RunOptions, StepReport
 from unweave.training.trackers import tracked
 
@@ -32,6 +40,7 @@ def train(
     if _is_left_alone(run):
         claim(run, experiment)
         return run.path
+    refuse_others(run)
     if experiment.plan.precision == "bf16":
         return _train_as_fleet(run, experiment, data, how)
     if data is not None:
@@ -73,7 +82,7 @@ def drive(engine: Engine, folders: Sequence[RunFolder], home: RunFolder, how: Ru
             if stopping or checkpoints.due():
                 checkpoints.save(engine, recording, step)
             if stopping:
-                raise Interrupted(f"stopped before step {step}; go on with: unweave resume {folders[0].path}")
+                raise Interrupted(f"stopped before step {step}; go on with: {resume_words(folders[0].path, first)}")
             recorded = step % first.history_every == 0 or step == last - 1
             engine.advance(step, record=recorded)
             if engine.all_failed():

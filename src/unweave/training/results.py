@@ -19,6 +19,9 @@ from unweave.training.history import Recording, write_history
 
 LAST_GOOD = "last_good.safetensors"
 
+OURS = ("config.json", "environment.json", "member.json", "checkpoints", "SHA256SUMS")
+"""What a kill may leave in a folder before anything in it counts."""
+
 AT_A_TIME = 16
 """Folders that are written side by side."""
 
@@ -45,8 +48,21 @@ def claim(folder: RunFolder, experiment: Experiment) -> None:
                 f"{folder.path} already holds another run: {_difference(known, plain)}. Choose another folder."
             )
         return
+    refuse_others(folder)
     folder.write_json("config.json", plain)
     folder.write_json("environment.json", environment())
+
+
+def refuse_others(folder: RunFolder) -> None:
+    """A run has a folder of its own: it is not spilled among pictures, tables or other runs."""
+    if folder.sums() or not folder.path.is_dir():
+        return
+    found = sorted(path.name for path in folder.path.iterdir() if path.name not in OURS and path.name[0] != ".")
+    if found:
+        more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+        raise ValueError(
+            f"{folder.path} holds other things ({found[0]}{more}), and a run needs a folder of its own: choose another"
+        )
 
 
 def ended(folder: RunFolder) -> bool:

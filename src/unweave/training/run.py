@@ -18,7 +18,7 @@ from unweave.runs.state import state_of, steps
 from unweave.shapes import Float, Int, Tensor
 from unweave.training.batches import training_rows
 from unweave.training.checkpoint import model_with, read_tensors
-from unweave.training.experiment import Experiment, Form, experiment_to, read_experiment
+from unweave.training.experiment import Experiment, Form, experiment_to, read_experiment, resume_words
 from unweave.training.given_arrays import as_codes, as_images
 from unweave.training.history import History, read_history
 from unweave.training.labels import checked_labels, with_chosen
@@ -40,6 +40,11 @@ class Run:
     @property
     def path(self) -> Path:
         return self.files.path
+
+    @property
+    def bare(self) -> "Run":
+        """This run in the units of its model, in which it is measured."""
+        return self
 
     @property
     def state(self) -> str:
@@ -236,7 +241,11 @@ class Run:
         if state.word == "failed":
             raise ValueError(f"{self.path} has no trained model: {state}. {state.reason}")
         if state.word != "done":
-            advice = "wait for its end" if state.word == "training" else f"finish it with: unweave resume {self.path}"
+            advice = (
+                "wait for its end"
+                if state.word == "training"
+                else f"finish it with: {resume_words(self.path, self.experiment)}"
+            )
             raise ValueError(f"{self.path} is {state.column}; {advice}")
 
 

@@ -13,7 +13,14 @@ from unweave.web.comparing import compare_answer
 from unweave.web.decoding import Decoding, Pixels, pixels
 from unweave.web.downloads import MOST, as_npz, as_parquet
 from unweave.web.histories import history_answer
-from unweave.web.latents import chosen_rows, diagnosis_answer, examples_answer, images_of, latents_answer
+from unweave.web.latents import (
+    chosen_rows,
+    diagnosis_answer,
+    examples_answer,
+    images_of,
+    latents_answer,
+    rows_answer,
+)
 from unweave.web.manipulations import Manipulations
 from unweave.web.open_runs import NotReady, OpenRun, OpenRuns
 from unweave.web.overview import run_answer
@@ -27,6 +34,7 @@ from unweave.web.schema import (
     LatentsAnswer,
     ManipulationAnswer,
     Problem,
+    RowsAnswer,
     RunAnswer,
     ScoresAnswer,
 )
@@ -111,6 +119,19 @@ def run_routes(store: ReadOnlyStore, open_runs: OpenRuns, decoding: Decoding) ->
         opened = await asyncio.to_thread(open_runs.open, run_id) if known is None else known
         opened.run.require_decoder()
         return _bytes(await asyncio.wrap_future(decoding.ask(_pictured(opened), _codes(opened, body))))
+
+    @api.post("/runs/{run_id}/decode/rows")
+    def post_decode_rows(run_id: str, body: CodesToDecode) -> RowsAnswer:
+        """Rows of the table for codes, in the units of its columns."""
+        opened = open_runs.open(run_id)
+        opened.run.require_decoder()
+        return rows_answer(opened, opened.decode(_codes(opened, body)))
+
+    @api.get("/runs/{run_id}/examples/rows")
+    def get_rows(run_id: str, rows: Rows = [], n: Count = 12, seed: Seed = 0) -> RowsAnswer:  # noqa: B006
+        """The same examples as rows of their table, in the units of its columns."""
+        opened = open_runs.open(run_id)
+        return rows_answer(opened, images_of(opened, chosen_rows(opened, rows, n, seed)))
 
     @api.post("/runs/{run_id}/encode")
     def post_encode(run_id: str, image: Annotated[bytes, Body(media_type="application/octet-stream")]) -> EncodedAnswer:

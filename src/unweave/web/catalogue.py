@@ -23,7 +23,7 @@ from unweave.runs.weights import CheckedWeights
 from unweave.studies.leases import Holders
 from unweave.studies.store import checked_weights
 from unweave.web.preload import preloaded_rows
-from unweave.web.store import ReadOnlyStore
+from unweave.web.store import APART, ReadOnlyStore
 
 QUIET = 1.5
 """Seconds between two looks at the store, or twelve times as long as a look takes."""
@@ -61,6 +61,25 @@ class Activity:
     held: frozenset[str] = frozenset()
 
 
+class Part:
+    """One store, the opened one or one inside it, and what is remembered of it between two looks."""
+
+    def __init__(self, store: ReadOnlyStore) -> None:
+        self.store = store
+        # one that never loses patience never tidies up: looking at a store leaves it as it is
+        self.holders = Holders(store.root / ".unweave", patience=math.inf)
+        home = store.own_folder()
+        self.weights = CheckedWeights({} if home is None else checked_weights(home), READ_AT_MOST)
+
+    def activity(self, locks: Mapping[int, int]) -> Activity:
+        """Who trains what here just now."""
+        try:
+            held = frozenset(self.holders.running())
+        except OSError:  # a store that may not be read, or is just now going
+            held = frozenset()
+        return Activity(locks, homes_in(self.store.root), held)
+
+
 @dataclass
 class Entry:
     """A row with the marks that tell whether its folder has changed, and the version in which it did."""
@@ -95,10 +114,7 @@ class Catalogue:
 
     def __post_init__(self) -> None:
         self._first = self.version
-        # one that never loses patience never tidies up: looking at a store leaves it as it is
-        self._holders = Holders(self.store.root / ".unweave", patience=math.inf)
-        home = self.store.own_folder()
-        self._weights = CheckedWeights({} if home is None else checked_weights(home), READ_AT_MOST)
+        self._parts: dict[str, Part] = {}
 
     def start(self, encode: Callable[[Changes], bytes] | None = None) -> None:
         """Look at the store again and again, in a thread of its own; ``encode`` readies the table for visitors."""
@@ -116,16 +132,20 @@ class Catalogue:
     def refresh(self) -> None:
         """Look at the store once."""
         with self._looking:
-            names = self.store.names()
-            activity = Activity(holders(), homes_in(self.store.root), self._held())
-            self.n_found, self._weights.budget = len(names), READ_AT_MOST
-            if not self.complete:
-                self._known = preloaded_rows(self.store)
-            for name in names:
-                if self._stopped.is_set():
-                    return
-                self._look_safely(name, activity)
-            self._forget(set(names))
+            stores = self.store.stores(self._entries)
+            names = {store.prefix: store.names() for store in stores}
+            self.n_found, locks, budget = sum(map(len, names.values())), holders(), READ_AT_MOST
+            for store in stores:
+                part = self._part(store)
+                activity, part.weights.budget = part.activity(locks), budget
+                if not self.complete:
+                    self._known = preloaded_rows(store)
+                for name in names[store.prefix]:
+                    if self._stopped.is_set():
+                        return
+                    self._look_safely(part, name, activity)
+                budget = part.weights.budget
+            self._forget({prefix + name for prefix, inner in names.items() for name in inner})
             self.complete, self._known = True, {}
 
     def since(self, version: int) -> Changes:
@@ -152,7 +172,14 @@ class Catalogue:
 
     def read_now(self, path: Path) -> Row | None:
         """A run as its row will be after the next look, its weights checked as there."""
-        return _judged(read_row(path), self._weights.problem(path))
+        inside = path.parent.relative_to(self.store.root).parts
+        part = self._part(ReadOnlyStore(path.parent, "".join(f"{name}{APART}" for name in inside)))
+        return _judged(read_row(path), part.weights.problem(path))
+
+    def _part(self, store: ReadOnlyStore) -> Part:
+        if store.prefix not in self._parts:
+            self._parts[store.prefix] = Part(store)
+        return self._parts[store.prefix]
 
     def _watch(self) -> None:
         told = ""
@@ -167,22 +194,19 @@ class Catalogue:
                     print(f"the table of runs could not be brought up to date: {told}", file=sys.stderr, flush=True)
             self._stopped.wait(max(QUIET, 12.0 * (time.thread_time() - began)))
 
-    def _held(self) -> frozenset[str]:
+    def _look_safely(self, part: Part, name: str, activity: Activity) -> None:
+        run_id = part.store.prefix + name
         try:
-            return frozenset(self._holders.running())
-        except OSError:  # a store that may not be read, or is just now going
-            return frozenset()
-
-    def _look_safely(self, name: str, activity: Activity) -> None:
-        try:
-            self._look(name, activity)
+            self._look(part, name, activity)
         except Exception as error:  # whatever one folder holds, the others are shown
-            known, row = self._entries.get(name), {"id": name, "state": "damaged", "failure": _cell(in_words(error))}
+            row = {"id": run_id, "state": "damaged", "failure": _cell(in_words(error))}
+            known = self._entries.get(run_id)
             if known is None or known.row != row:
-                self._keep(name, "", False, row)
+                self._keep(run_id, "", False, row)
 
-    def _look(self, name: str, activity: Activity) -> None:
-        path, known = self.store.root / name, self._entries.get(name)
+    def _look(self, part: Part, name: str, activity: Activity) -> None:
+        path, run_id = part.store.root / name, part.store.prefix + name
+        known = self._entries.get(run_id)
         home = activity.homes.get(name)
         marks = signature(path) + ("" if home is None else f" {signature(home.path)}")
         unfinished = known is None or known.row.get("state") != "done"
@@ -192,20 +216,22 @@ class Catalogue:
             or (home is not None and is_locked(home.path, activity.locks))
         )
         same = known is not None and known.marks == marks and known.locked == locked
-        problem = self._weights.problem(path)
+        problem = part.weights.problem(path)
         if same and known is not None and known.row["state"] != "damaged" and not problem:
             return
-        row = self._preloaded(name, marks) if known is None and not locked else None
+        row = self._preloaded(path, marks) if known is None and not locked else None
         row = _judged(row or read_row(path, activity), problem)
+        if row is not None and part.store.prefix:
+            row |= {"id": run_id, "store": part.store.place}
         if row is not None and not (same and known is not None and known.raw == row):
-            self._keep(name, marks, locked, row)
+            self._keep(run_id, marks, locked, row)
 
-    def _preloaded(self, name: str, marks: str) -> Row | None:
+    def _preloaded(self, path: Path, marks: str) -> Row | None:
         """The row of a folder as a study's index has it, if nothing has changed there since."""
-        found = self._known.pop(name, None)
+        found = self._known.pop(path.name, None)
         if found is None or found["signature"] != marks or found["state"] != "done":
             return None
-        return _cells(self.store.root / name, {key: value for key, value in found.items() if key != "signature"})
+        return _cells(path, {key: value for key, value in found.items() if key != "signature"})
 
     def _keep(self, name: str, marks: str, locked: bool, row: Row) -> None:
         with self._lock:

@@ -12,7 +12,7 @@ from unweave.evaluation.encode import factor_names, known_factors
 from unweave.evaluation.findings import diagnose_described, expected_of, findings, sentences
 from unweave.shapes import Float, Int, Tensor
 from unweave.web.numbers import matrix, number
-from unweave.web.open_runs import OpenRun
+from unweave.web.open_runs import NotReady, OpenRun
 from unweave.web.schema import (
     DiagnosisAnswer,
     EvidenceAnswer,
@@ -20,6 +20,7 @@ from unweave.web.schema import (
     FindingAnswer,
     LatentAnswer,
     LatentsAnswer,
+    RowsAnswer,
 )
 
 N_EXAMPLES, N_JACOBIANS, N_BINS = 2048, 48, 40
@@ -61,6 +62,14 @@ def examples_answer(opened: OpenRun, rows: Int[Tensor, " sample"]) -> ExamplesAn
         codes=run.encode(images_of(opened, rows), run.labels(rows=rows)).mean.tolist(),
         n_data=len(run.data),
     )
+
+
+def rows_answer(opened: OpenRun, examples: Float[Tensor, "sample ..."]) -> RowsAnswer:
+    """What the model sees or makes, in the units of its table's columns."""
+    columns = opened.run.experiment.world.known_columns()
+    if columns is None:
+        raise NotReady("the examples of this run are not rows of a table")
+    return RowsAnswer(rows=columns.in_units(examples).nan_to_num(0.0).tolist())
 
 
 def images_of(opened: OpenRun, rows: Int[Tensor, " sample"]) -> Float[Tensor, "sample ..."]:

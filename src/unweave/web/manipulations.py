@@ -80,7 +80,7 @@ class Manipulations:
 
     def answer(self, run_id: str, values: Sequence[int], epsilon: float | None) -> ManipulationAnswer:
         """An example, and its codes before and after from the models that the manipulation was made from."""
-        opened = self.open(run_id)
+        opened, prefix = self.open(run_id), self.store.inside(run_id)[0].prefix
         row, strength = opened.row(values), _strength(opened, epsilon)
         images = opened.images(row, strength)
         sides: dict[Side, tuple[Given, ...]] = {"foster": opened.method.foster, "diminish": opened.method.diminish}
@@ -93,11 +93,11 @@ class Manipulations:
                 for factor, value in zip(opened.space.factors, opened.space.values(row)[0])
             ],
             row=int(row),
-            models=[self._seen(side, one, images) for side, runs in sides.items() for one in runs],
+            models=[self._seen(prefix, side, one, images) for side, runs in sides.items() for one in runs],
         )
 
-    def _seen(self, side: Side, given: Given, images: Tensor) -> SeenCode:
-        name = Path(given.run).name
+    def _seen(self, prefix: str, side: Side, given: Given, images: Tensor) -> SeenCode:
+        name = prefix + Path(given.run).name
         try:
             if RunFolder(self.store.run(name)).sums().get(WEIGHTS) != given.checksum:
                 raise NotHere(f"the run {name} of this store is not the one that the manipulation was made from")

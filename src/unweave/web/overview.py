@@ -3,14 +3,16 @@
 from pathlib import Path
 from typing import Any
 
+from unweave.data.columns import Columns
 from unweave.data.world import called
+from unweave.files import as_typed
 from unweave.models.method import NoDecoder
 from unweave.runs.folder import RunFolder
 from unweave.runs.row import read_object
 from unweave.runs.state import State, failure_of, state_of
 from unweave.training.run import Run
 from unweave.trusted import Untrusted
-from unweave.web.schema import Factor, RunAnswer
+from unweave.web.schema import ColumnAnswer, Factor, RunAnswer
 
 
 def run_answer(path: Path, run_id: str) -> RunAnswer:
@@ -24,6 +26,7 @@ def run_answer(path: Path, run_id: str) -> RunAnswer:
     step = experiment.n_updates if state.word == "done" else state.step
     return RunAnswer(
         id=run_id,
+        path=as_typed(path),
         title=f"{experiment.objective.name} on {called(experiment.world)}, seed {experiment.seed}",
         state=state.column,
         message=_message(run.files, state, experiment.n_updates),
@@ -38,10 +41,18 @@ def run_answer(path: Path, run_id: str) -> RunAnswer:
         factors=[Factor(name=one.name, size=one.size, kind=one.kind) for one in card.space.factors]
         if card.space
         else [],
+        columns=_columns(experiment.world.known_columns()),
         config=run.files.read_json("config.json"),
         environment=_environment(run.files),
         files=_files(run.files),
     )
+
+
+def _columns(known: Columns | None) -> list[ColumnAnswer]:
+    if known is None:
+        return []
+    found = zip(known.names, known.means, known.deviations)
+    return [ColumnAnswer(name=name, mean=mean, deviation=deviation) for name, mean, deviation in found]
 
 
 def _without_code(files: RunFolder, run_id: str, sentence: str) -> RunAnswer:
@@ -50,6 +61,7 @@ def _without_code(files: RunFolder, run_id: str, sentence: str) -> RunAnswer:
     world, objective, steps = config.get("world"), config.get("objective"), _whole(config.get("steps"))
     return RunAnswer(
         id=run_id,
+        path=as_typed(files.path),
         title=f"{_named(objective)} on {_named(world)}, seed {_whole(config.get('seed'))}",
         state=state.column,
         message=f"{sentence[:1].upper()}{sentence[1:]}.",
@@ -91,7 +103,7 @@ def _message(files: RunFolder, state: State, steps: int) -> str | None:
     saved = f"step {state.step:,} of {steps:,} is saved" if state.step else "nothing is saved yet"
     if state.word == "training":
         return f"Still training: {saved}. This page follows it by itself."
-    return f"Interrupted: {saved}. Go on with: unweave resume {files.path.name}"
+    return f"Interrupted: {saved}. Go on with: unweave resume {as_typed(files.path)}"
 
 
 def _environment(files: RunFolder) -> dict[str, Any]:

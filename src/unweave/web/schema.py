@@ -36,6 +36,8 @@ class StoreAnswer(Answer):
 class StudyName(Answer):
     name: str
     title: str
+    place: str = ""
+    """The folder of the store inside the opened one that the study is in."""
 
 
 class Column(Answer):
@@ -71,10 +73,20 @@ class Factor(Answer):
     kind: str
 
 
+class ColumnAnswer(Answer):
+    """A column of a table, and how its values are spread."""
+
+    name: str
+    mean: float
+    deviation: float
+
+
 class RunAnswer(Answer):
     """A run: what it was meant to be and how far it came. ``message`` says why there is no model to look at."""
 
     id: str
+    path: str
+    """As a command takes it."""
     title: str
     state: str
     message: str | None
@@ -88,6 +100,8 @@ class RunAnswer(Answer):
     no_decoder: str | None = None
     """Why nothing can be decoded, where the method trains an encoder alone."""
     factors: list[Factor]
+    columns: list[ColumnAnswer] = []
+    """Of a run on a table."""
     config: dict[str, Any]
     environment: dict[str, Any]
     files: list[str]
@@ -210,6 +224,12 @@ class CodesToDecode(BaseModel):
     codes: list[list[FiniteFloat]] = Field(min_length=1, max_length=400, examples=[[[0.0, 1.5, -0.5]]])
 
 
+class RowsAnswer(Answer):
+    """Rows of a table, in the units of its columns."""
+
+    rows: list[list[float]]
+
+
 class EncodedAnswer(Answer):
     """What the model makes of an image: its code, and the image as the model was shown it, as a PNG in base64."""
 
@@ -291,6 +311,8 @@ class StudyAnswer(Answer):
 
     name: str
     title: str
+    place: str = ""
+    """The folder of the store inside the opened one that it is in."""
     ids: list[str] | None
     marks: list[Mark]
     protocols: list[str] = []

@@ -8,6 +8,7 @@ from unweave.evaluation.evaluation import protocol_of_scores
 from unweave.evaluation.matrices import matrices
 from unweave.evaluation.measure import measure
 from unweave.evaluation.rows import find_rows
+from unweave.files import as_typed
 from unweave.metrics import METRICS
 from unweave.papers import PAPERS
 from unweave.runs.folder import DamagedFile
@@ -42,7 +43,7 @@ def scores_answer(opened: OpenRun) -> ScoresAnswer:
     try:
         return _kept(found, more)
     except (TypeError, KeyError, AttributeError, ValueError) as error:
-        again = f"unweave evaluate {files.path.name}"
+        again = f"unweave evaluate {as_typed(files.path)}"
         raise DamagedFile(f"{files.path / 'scores.json'} holds no scores; write it again with: {again}") from error
 
 

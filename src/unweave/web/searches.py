@@ -28,11 +28,12 @@ def search_answer(store: ReadOnlyStore, catalogue: Catalogue, name: str) -> Sear
     record = _record(store, name)
     searched = _searched(record)
     method, over = str(searched.get("method", "fondue")), str(searched.get("over", "latents"))
-    ended = _ended(store, name, f"{method}.json")
+    home, plain = store.inside(name)
+    ended = _ended(home, plain, f"{method}.json")
     kind = METHODS[method].criterion if method in METHODS else "trace"
     threshold = number(searched.get("threshold"))
     measure = FondueReading(kind, int(number(searched.get("examples")) or 0))
-    visits = _visits(store, catalogue, record, measure, over, threshold)
+    visits = _visits(home, catalogue, record, measure, over, threshold)
     return SearchAnswer(
         name=name,
         title=METHODS[method].title if method in METHODS else method,
@@ -74,7 +75,7 @@ def _visits(
         if first is not None and second is not None and threshold is not None:
             passes = first - second <= threshold + ROUNDING
         visit = Visit(
-            id=run_id,
+            id=store.prefix + run_id,
             value=value,
             steps=int(steps or 0),
             state=row["state"],

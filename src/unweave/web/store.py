@@ -1,12 +1,23 @@
-"""The store as a stranger may see it: runs by their id, and nothing outside the store's folder, by name or by link."""
+"""The store as a stranger may see it: runs by their id, and nothing outside the store's folder, by name or by link.
+
+A store may hold others: the run ``x`` of the store in ``betas/`` goes by ``betas:x``, and so do its studies.
+"""
 
 import os
 import stat
+from collections.abc import Collection, Iterator
+from itertools import islice
 from pathlib import Path
 
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import read_plain
 from unweave.runs.row import LARGEST
+
+APART = ":"
+"""Between the name of a store inside another and the name of what it holds."""
+
+DEEPEST, MOST_STORES, MOST_ENTRIES = 3, 100, 2000
+"""How far down stores are looked for, how many, and how many entries of a folder are read to see whether it is one."""
 
 
 class NotHere(LookupError):
@@ -16,14 +27,35 @@ class NotHere(LookupError):
 class ReadOnlyStore:
     """Names to folders, checked on every call: a folder may vanish or change while someone looks at it."""
 
-    def __init__(self, root: Path | str) -> None:
-        self.root = Path(root).resolve()
+    def __init__(self, root: Path | str, prefix: str = "") -> None:
+        self.root, self.prefix = Path(root).resolve(), prefix
 
-    def names(self) -> list[str]:
-        """Folders directly below the store's, links left out."""
+    @property
+    def place(self) -> str:
+        """Where a store inside the opened one lies: ``betas/first``; empty for the opened one."""
+        return self.prefix.rstrip(APART).replace(APART, "/")
+
+    def stores(self, runs: Collection[str] = ()) -> list["ReadOnlyStore"]:
+        """This store and those inside it; folders that are known to be ``runs`` are not looked into."""
+        return [self, *islice(self._inside(DEEPEST, runs), MOST_STORES)]
+
+    def inside(self, name: str) -> tuple["ReadOnlyStore", str]:
+        """The store that a name belongs to, this one or one inside it, and the name there."""
+        *folders, last = name.split(APART, DEEPEST)
+        place = self.root
+        if not folders or self._has(self.root, name):
+            return self, name
+        for folder in folders:
+            if not self._has(place, folder):
+                return self, name
+            place /= folder
+        return ReadOnlyStore(place, APART.join((*folders, ""))), last
+
+    def names(self, most: int | None = None) -> list[str]:
+        """Folders directly below the store's, links left out, or those among its first ``most`` entries."""
         try:
             with os.scandir(self.root) as entries:
-                return sorted(one.name for one in entries if _listed(one))
+                return sorted(one.name for one in islice(entries, most) if _listed(one))
         except OSError:
             return []
 
@@ -41,7 +73,8 @@ class ReadOnlyStore:
 
     def run(self, run_id: str) -> Path:
         """The folder of a run by its id, free of links."""
-        path = self._child(self.root, run_id)
+        place, name = self.inside(run_id)
+        path = self._child(place.root, name)
         if not is_run(path):
             raise NotHere(f"there is no run {_shown(run_id)} in this store; it may have been moved or deleted")
         _refuse_any_link(path)
@@ -78,6 +111,22 @@ class ReadOnlyStore:
             if "/" in name or name == ".." or not _is_folder(place):
                 return None
         return place
+
+    def _inside(self, depth: int, runs: Collection[str] = ()) -> Iterator["ReadOnlyStore"]:
+        for name in self.names(MOST_ENTRIES if self.prefix else None):
+            path = self.root / name
+            if depth == 0 or name in runs or APART in name or is_run(path):
+                continue
+            inner = ReadOnlyStore(path, f"{self.prefix}{name}{APART}")
+            if inner.own_folder() is not None or any(is_run(path / one) for one in inner.names(MOST_ENTRIES)):
+                yield inner
+            yield from inner._inside(depth - 1)
+
+    def _has(self, folder: Path, name: str) -> bool:
+        try:
+            return self._child(folder, name) is not None
+        except NotHere:
+            return False
 
     def _child(self, folder: Path, name: str) -> Path:
         """A direct, real subfolder; anything that could be read as a path is refused before the disk is asked."""

@@ -5,6 +5,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from unweave.files import as_typed
 from unweave.runs.folder import DamagedFile
 from unweave.studies.record import DamagedRecord, open_record, protocol_words
 from unweave.web.numbers import number
@@ -19,13 +20,14 @@ def study_names(store: ReadOnlyStore) -> list[StudyName]:
     """All runs, then every study that was planned in this store."""
     found = [StudyName(name=WHOLE, title="Every run of this store")]
     for name in planned(store):
+        place = store.inside(name)[0].place
         try:
             plan = read_plan(store, name)
         except DamagedRecord:
-            found.append(StudyName(name=name, title=f"{name} (its record is damaged)"))
+            found.append(StudyName(name=name, title=f"{name} (its record is damaged)", place=place))
             continue
         if not isinstance(plan.get("options"), Mapping) or not plan["options"].get("search"):  # has a view of its own
-            found.append(StudyName(name=name, title=plan.get("title") or name))
+            found.append(StudyName(name=name, title=plan.get("title") or name, place=place))
     return found
 
 
@@ -36,14 +38,17 @@ def study_answer(store: ReadOnlyStore, name: str) -> StudyAnswer:
     if name not in planned(store):
         raise NotHere(f"there is no study {name[:80]!r} in this store; {WHOLE!r} is always there")
     plan, note = read_plan(store, name), ""
+    home, plain = store.inside(name)
     try:
-        marks = [_mark(one) for one in _claims(store, name, plan)]
+        marks = [_mark(one) for one in _claims(home, plain, plan)]
     except DamagedFile as error:
-        marks, note = [], f"{error}. Write the report again with: unweave study report {name}"
+        again = f"unweave study report {as_typed(plain)} --store {as_typed(home.root)}"
+        marks, note = [], f"{error}. Write the report again with: {again}"
     return StudyAnswer(
         name=name,
-        title=plan.get("title") or name,
-        ids=plan.get("experiments"),
+        title=plan.get("title") or plain,
+        place=home.place,
+        ids=None if plan.get("experiments") is None else [f"{home.prefix}{one}" for one in plan["experiments"]],
         marks=marks,
         protocols=protocol_words(plan.get("protocols") or {}),
         note=note,
@@ -51,13 +56,19 @@ def study_answer(store: ReadOnlyStore, name: str) -> StudyAnswer:
 
 
 def planned(store: ReadOnlyStore) -> list[str]:
-    """The names of all studies, searches among them."""
-    return [name for name in store.own_names("studies") if not name.endswith(".progress")]
+    """The names of all studies, searches among them, of this store and of those inside it."""
+    return [
+        f"{one.prefix}{name}"
+        for one in store.stores()
+        for name in one.own_names("studies")
+        if not name.endswith(".progress")
+    ]
 
 
 def read_plan(store: ReadOnlyStore, name: str) -> dict[str, Any]:
     """The record of a study as ``unweave study`` reads it, checked; DamagedRecord where it is not what was written."""
-    return open_record(store.own_file("studies", f"{name}.json") or b"", name)
+    home, plain = store.inside(name)
+    return open_record(home.own_file("studies", f"{plain}.json") or b"", plain)
 
 
 def _claims(store: ReadOnlyStore, name: str, plan: dict[str, Any]) -> list[dict[str, Any]]:

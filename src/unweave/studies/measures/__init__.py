@@ -1,5 +1,6 @@
 """Everything that a study can find out about a run, by name."""
 
+from unweave.config import find
 from unweave.studies.measures.accuracy_by_type import AccuracyByType
 from unweave.studies.measures.alignment import Alignment
 from unweave.studies.measures.by_type import ByType
@@ -45,3 +46,11 @@ MEASURES: dict[str, type[Measure]] = {
     "untrained": UntrainedDecoder,
 }
 """One line a measure; its file stands in this folder."""
+
+
+def find_measure(name: str) -> Measure:
+    """A measure with its usual settings, by its name, that of an installed plug-in, or ``module:Class``."""
+    cls = find("measure", name, MEASURES)
+    if not (isinstance(cls, type) and issubclass(cls, Measure)):
+        raise ValueError(f"{name} is not a measure")
+    return cls()

@@ -23,6 +23,9 @@ class Measure(ABC):
     def __call__(self, run: Run) -> Mapping[str, Any]:
         """What this measure says of a run."""
 
+    def check(self) -> None:  # noqa: B027
+        """Refuse what could never be measured, before anything is trained. Who runs a study trusts what it names."""
+
     @property
     def file(self) -> str:
         """Where it is kept in a run's folder; another setting of the same measure is another file."""

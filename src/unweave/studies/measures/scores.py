@@ -7,12 +7,15 @@ from typing import Any, ClassVar
 
 import torch
 
+from unweave.config import unknown
 from unweave.evaluation.evaluation import settings_for
 from unweave.evaluation.measure import Measurer
+from unweave.evaluation.rows import find_rows, row_among
 from unweave.metrics.supervised.split import N_TEST, N_TRAIN
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
 from unweave.training.run import Run
+from unweave.trusted import trust
 
 SIX = ("beta_vae_sklearn", "factor_vae_score", "mig", "dci", "modularity", "sap_score")
 """The metrics of the published study."""
@@ -32,6 +35,14 @@ class Scores(Measure):
     representations: tuple[str, ...] = ("mean",)
     options: tuple[tuple[str, str, bool | int | float | str], ...] = ()
     """Settings of metrics, each (metric, setting, value): ``("dci", "backend", "sklearn")``."""
+
+    def check(self) -> None:
+        trust(*(name.partition(":")[0] for name in self.metrics if ":" in name))
+        rows = find_rows(self.metrics)
+        for metric, setting, _ in self.options:
+            row = row_among(metric, rows)
+            if setting not in row.options:
+                raise unknown(f"option of {row.name}", setting, row.options)
 
     def __call__(self, run: Run) -> Mapping[str, Any]:
         code = encoded(run, self.n_samples)

@@ -3,6 +3,7 @@
 import { get } from "./lib/api.js";
 import { visit } from "./lib/address.js";
 import { announce, h, show } from "./lib/dom.js";
+import { path } from "./lib/format.js";
 import { runs } from "./lib/table.js";
 
 const VIEWS = [
@@ -44,18 +45,19 @@ function problem(error) {
 
 function navigate() {
   const links = [["/", "Runs", "Every run"], ["/compare", "Compare", "Two runs side by side"]];
-  for (const { name, title } of store?.studies ?? []) links.push([`/study/${encodeURIComponent(name)}`, name === "all" ? "Study" : name, title]);
-  for (const name of store?.searches ?? []) links.push([`/search/${encodeURIComponent(name)}`, `Search: ${short(name)}`, name]);
+  for (const { name, title, place } of store?.studies ?? []) links.push([`/study/${encodeURIComponent(name)}`, name === "all" ? "Study" : path(name), place ? `${title}, in ${place}` : title]);
+  for (const name of store?.searches ?? []) links.push([`/search/${encodeURIComponent(name)}`, `Search: ${short(path(name))}`, path(name)]);
   const here = location.pathname;
   const link = ([address, words, title]) => h("a", { href: address, title, "data-link": true, "aria-current": here === address ? "page" : null }, words);
-  const few = links.slice(0, 5).map(link);
-  const rest = links.slice(5).map(link);
+  const most = innerWidth < 760 ? 3 : 5;
+  const few = links.slice(0, most).map(link);
+  const rest = links.slice(most).map(link);
   const more = rest.length ? h("details", { class: "more" }, h("summary", {}, `${rest.length} more`), h("div", {}, rest)) : null;
   show(document.getElementById("nav"), few, more);
   document.getElementById("store").textContent = store ? store.name : "";
 }
 
-const short = (name) => name.replace(/^dimension-/, "").replace(/-[0-9a-f]{12}$/, "");
+const short = (name) => name.replace(/(^|\/)dimension-/, "$1").replace(/-[0-9a-f]{12}$/, "");
 
 /** Links inside the explorer change the view without loading the page again. */
 document.addEventListener("click", (event) => {

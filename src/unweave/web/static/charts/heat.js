@@ -1,36 +1,51 @@
 // A matrix as colours, its values written in where there is room.
 
-import { s } from "../lib/dom.js";
+import { h, s, sheet } from "../lib/dom.js";
 import { number } from "../lib/format.js";
-import { fitting } from "./axes.js";
+import { fitting, wide } from "./axes.js";
 
 const SEQUENTIAL = [[245, 248, 250], [91, 163, 207], [8, 48, 92]];
 const DIVERGING = [[140, 59, 0], [232, 144, 90], [247, 247, 245], [91, 163, 207], [8, 69, 126]];
 
-/** heat({values, rows, columns, diverging, splits, onpick}): the first row at the top. */
+/** heat({values, rows, columns, diverging, splits, onpick}): the first row at the top, what colours mean at the bottom. */
 export function heat({ values, rows, columns, diverging = false, limits = null, splits = [null, null], label = "",
   rowName = "", columnName = "", onpick = null }) {
-  const cell = Math.max(16, Math.min(46, Math.floor(fitting(560) / Math.max(columns.length, rows.length))));
-  const words = (names) => Math.max(...names.map((name) => name.length));
-  const left = 22 + 6.4 * Math.min(22, words(rows));
-  const slanted = words(columns) * 6.4 > cell;
-  const top = slanted ? 18 + 4.6 * Math.min(22, words(columns)) : 26;
-  const right = slanted ? 10 + Math.max(0, 4.2 * columns.at(-1).length - cell / 2) : 10;
-  const width = left + cell * columns.length + right;
-  const height = top + cell * rows.length + (columnName ? 24 : 8);
-  const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "chart heat" });
-  svg.style.maxWidth = `${Math.round(width * 1.15)}px`;
+  const longest = (names) => Math.max(...names.map((name) => wide(cut(name))));
+  const left = (rowName ? 24 : 8) + longest(rows);
+  const cell = Math.max(16, Math.min(46, Math.floor((fitting(640) - left) / columns.length), Math.floor(620 / rows.length)));
+  const slanted = longest(columns) > cell;
+  const top = slanted ? 14 + 0.66 * longest(columns) : 26;
+  // a slanted name leans to the right by three quarters of its length
+  const right = 10 + (slanted ? Math.max(0, ...columns.map((name, j) => 0.77 * wide(cut(name)) - cell * (columns.length - j - 0.5))) : 0);
+  const width = Math.max(left + cell * columns.length + right, left + SCALE + 60);
+  const below = top + cell * rows.length + (columnName ? 24 : 8);
+  const height = below + 30;
   const [low, high] = limits ?? reach(values, diverging);
+  const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, role: onpick ? "group" : "img", "aria-label": `${label}. The table below has every number.`, class: "chart heat" });
+  svg.style.maxWidth = `${Math.round(width * 1.15)}px`;
   rows.forEach((name, i) => svg.append(s("text", { class: "tick", x: left - 6, y: top + cell * (i + 0.5) + 4, "text-anchor": "end" }, cut(name))));
   columns.forEach((name, j) => svg.append(columnTick(name, left + cell * (j + 0.5), top - 7, slanted)));
   rows.forEach((row, i) => columns.forEach((column, j) => {
     svg.append(...box(values[i][j], { x: left + cell * j, y: top + cell * i, cell, low, high, diverging,
       words: `${row} · ${column}: ${number(values[i][j])}`, onpick: onpick && (() => onpick(i, j)) }));
   }));
-  svg.append(...lines(splits, { left, top, cell, rows, columns }));
-  if (columnName) svg.append(s("text", { class: "name", x: left + (cell * columns.length) / 2, y: height - 4, "text-anchor": "middle" }, columnName));
+  svg.append(...lines(splits, { left, top, cell, rows, columns }), ...colours(left, below + 4, low, high, diverging));
+  if (columnName) svg.append(s("text", { class: "name", x: left + (cell * columns.length) / 2, y: below - 6, "text-anchor": "middle" }, columnName));
   if (rowName) svg.append(s("text", { class: "name", transform: `translate(11 ${top + (cell * rows.length) / 2}) rotate(-90)`, "text-anchor": "middle" }, rowName));
   return svg;
+}
+
+/** The same numbers as a table, for whoever cannot see colours or wants to copy them. */
+export const heatTable = ({ values, rows, columns, label }) => sheet(label, ["", ...columns],
+  rows.map((name, i) => h("tr", {}, h("th", { scope: "row" }, name), values[i].map((value) => h("td", { class: "right" }, number(value))))));
+
+const SCALE = 120;
+
+/** What the colours stand for: a bar from the lowest to the highest value. */
+function colours(left, top, low, high, diverging) {
+  const parts = Array.from({ length: 24 }, (_, i) => s("rect", { x: left + (i * SCALE) / 24, y: top, width: SCALE / 24 + 0.5, height: 8, fill: `rgb(${blend(diverging ? DIVERGING : SEQUENTIAL, i / 23)})` }));
+  const ends = [[low, 0, "start"], [high, SCALE, "end"]].map(([value, at, anchor]) => s("text", { class: "tick", x: left + at, y: top + 21, "text-anchor": anchor }, number(value)));
+  return [...parts, ...ends];
 }
 
 function reach(values, diverging) {
@@ -75,4 +90,4 @@ function lines([row, column], { left, top, cell, rows, columns }) {
   return made;
 }
 
-const cut = (name) => (name.length > 22 ? `${name.slice(0, 21)}…` : name);
+const cut = (name) => (name.length > 26 ? `${name.slice(0, 25)}…` : name);

@@ -2,27 +2,31 @@
 
 import { s } from "../lib/dom.js";
 import { number } from "../lib/format.js";
-import { fitting, frame, inner, range, scale } from "./axes.js";
+import { fitting, plot, range, scale } from "./axes.js";
 
 /** lines({x, series: [{name, values, kind, label}]}): names stand at the ends where there is room. */
 export function lines({ x, series, xName = "step", yName = "", label = "", height = 260, width = fitting(520), zero = false, log = false }) {
   const named = series.some((one) => one.label);
-  const box = { width, height, right: named ? 34 : 14 };
-  const at = inner(box);
-  const all = series.flatMap((one) => one.values);
-  const positive = all.filter((value) => value > 0);
-  const bend = log && positive.length === all.filter((value) => value !== null).length;
-  const xs = scale(range(x, { room: 0 }), at.x);
-  const ys = scale(bend ? [Math.min(...positive), Math.max(...positive)] : range(all, { zero }), at.y, bend);
-  const svg = frame({ ...box, x: xs, y: ys, xName, yName, label });
+  const all = series.flatMap((one) => one.values).filter((value) => value !== null);
+  const bend = log && all.length > 0 && Math.min(...all) > 0 && Math.max(...all) > LOG_FROM * Math.min(...all);
+  const domain = bend ? [Math.min(...all), Math.max(...all)] : range(all, { zero, room: 0 });
+  const { svg, xs, ys } = plot({ width, height, right: named ? 34 : 14, x: { domain: range(x, { room: 0 }), ticks: x.length > 1 ? null : x, exact: true }, y: { domain, log: bend }, xName,
+    yName: bend ? `${yName}, log scale` : yName, label: `${label}. ${inWords(series)}` });
   for (const one of series) {
-    const points = one.values.map((value, place) => (value === null || (bend && value <= 0) ? null : `${xs(x[place]).toFixed(1)},${ys(value).toFixed(1)}`));
+    const points = one.values.map((value, place) => (value === null ? null : `${xs(x[place]).toFixed(1)},${ys(value).toFixed(1)}`));
     svg.append(s("polyline", { class: `line ${one.kind ?? "active"}`, points: points.filter(Boolean).join(" ") },
       s("title", {}, `${one.name}: ${number(one.values.at(-1))} at the end`)));
   }
+  // a line of one point would not be seen
+  if (x.length === 1) svg.append(...series.filter((one) => one.values[0] !== null).map((one) => s("circle", { class: `spot ${one.kind ?? "active"}`, cx: xs(x[0]), cy: ys(one.values[0]), r: 3 })));
   if (named) svg.append(...ends(series, ys, xs(x.at(-1))));
   return svg;
 }
+
+/** From where to how many times it a line may reach before its scale is logarithmic. */
+const LOG_FROM = 8;
+
+const inWords = (series) => series.slice(0, 12).map((one) => `${one.name}: from ${number(one.values.find((value) => value !== null))} to ${number(one.values.findLast((value) => value !== null))}`).join("; ");
 
 /** Names at the ends of lines, pushed apart where they would touch. */
 function ends(series, ys, x) {
@@ -51,14 +55,12 @@ export function sparkline(values, { width = 92, height = 24 } = {}) {
 }
 
 /** Two densities over the same bins: mean codes filled, sampled codes as a line, the prior dashed. */
-export function histogram({ edges, filled, outline, kind, width = 240, height = 110, label = "" }) {
-  const box = { width, height, left: 6, right: 6, top: 8, bottom: 20 };
-  const at = inner(box);
+export function histogram({ edges, filled, outline, kind, width = 260, height = 140, label = "" }) {
   const most = Math.max(0.45, Math.min(2.2, Math.max(...filled, ...outline)));
-  const xs = scale([edges[0], edges.at(-1)], at.x);
-  const ys = scale([0, most], at.y);
-  const svg = frame({ ...box, x: xs, y: null, xTicks: [-3, 0, 3], label });
-  const cut = (value) => ys(Math.min(value, most)).toFixed(1);
+  const { svg, xs, ys } = plot({ width, height, bottom: 36, x: { domain: [edges[0], edges.at(-1)], ticks: [-4, -2, 0, 2, 4], exact: true },
+    y: { domain: [0, most] }, xName: "value of the latent", yName: "density", label });
+  const top = ys.domain[1];
+  const cut = (value) => ys(Math.min(value, top)).toFixed(1);
   const steps = (heights) => heights.map((value, i) => `L${xs(edges[i]).toFixed(1)},${cut(value)}L${xs(edges[i + 1]).toFixed(1)},${cut(value)}`).join("");
   const ground = ys(0).toFixed(1);
   const start = `M${xs(edges[0]).toFixed(1)},${ground}`;

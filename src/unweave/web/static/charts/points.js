@@ -3,35 +3,54 @@
 import { s } from "../lib/dom.js";
 import { number } from "../lib/format.js";
 import { density, known, quantile } from "../lib/statistics.js";
-import { fitting, frame, inner, range, scale } from "./axes.js";
+import { fitting, plot, range, wide } from "./axes.js";
 
 export const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#7b858f"];
 const MOST = 4000;
 
+/** Runs from which on a distribution has a shape. */
+export const ENOUGH = 8;
+
 /** scatter({points: [{id, x, y, group, words}], marks, onpick}): a click on a point opens its run. */
 export function scatter({ points, groups, xName, yName, marks = [], onpick, label, width = fitting(900), height = 400 }) {
   const shown = points.length > MOST ? points.filter((_, i) => i % Math.ceil(points.length / MOST) === 0) : points;
-  const box = { width, height };
-  const at = inner(box);
   const column = (axis) => [...points.map((one) => one[axis]), ...marks.filter((one) => one.axis === axis).map((one) => one.value)];
   const across = column("x");
   const least = Math.min(...across);
   // strengths are tried by doubling
   const log = least > 0 && Math.max(...across) >= 16 * least;
-  const xs = log ? scale([least / 1.2, Math.max(...across) * 1.2], at.x, true) : scale(range(across), at.x);
-  const ys = scale(range(column("y")), at.y);
-  const svg = frame({ ...box, x: xs, y: ys, xName, yName, label });
+  const few = [...new Set(across)];
+  const x = log ? { domain: [least / 1.2, Math.max(...across) * 1.2], log, exact: true } : { domain: range(across), exact: true };
+  if (few.length <= 8) x.ticks = few;
+  else if (!log) x.exact = false;
+  const { svg, xs, ys, at } = plot({ width, height, x, y: { domain: range(column("y")) }, xName, yName, label });
   for (const one of marks) svg.append(...mark(one, xs, ys, at));
   const size = shown.length > 1500 ? 2.2 : shown.length > 200 ? 3.4 : 5;
-  for (const one of shown) {
+  const dots = [...shown].sort((a, b) => a.x - b.x || a.y - b.y).map((one) => {
+    const words = `${one.words}: ${xName} ${number(one.x)}, ${yName} ${number(one.y)}`;
     const dot = s("circle", { class: "dot", cx: xs(one.x).toFixed(1), cy: ys(one.y).toFixed(1), r: size,
-      fill: COLOURS[groups.indexOf(one.group) % COLOURS.length], tabindex: shown.length <= 200 ? 0 : null, "data-run": one.id },
-      s("title", {}, `${one.words}\n${xName} ${number(one.x)}, ${yName} ${number(one.y)}`));
+      fill: COLOURS[groups.indexOf(one.group) % COLOURS.length], role: "link", "aria-label": words, "data-run": one.id }, s("title", {}, words));
     dot.addEventListener("click", () => onpick(one.id));
-    dot.addEventListener("keydown", (event) => event.key === "Enter" && onpick(one.id));
-    svg.append(dot);
-  }
+    return dot;
+  });
+  svg.append(...dots);
+  svg.setAttribute("role", "group");
+  oneStop(dots);
   return svg;
+}
+
+/** Many marks as one stop of the Tab key: arrow keys go from one to the next, Enter opens. */
+export function oneStop(marks) {
+  marks.forEach((mark, at) => {
+    mark.setAttribute("tabindex", at ? "-1" : "0");
+    mark.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      if (event.key === "Enter") mark.dispatchEvent(new MouseEvent("click"));
+      else if (step) marks[Math.max(0, Math.min(marks.length - 1, at + step))].focus();
+      else return;
+      event.preventDefault();
+    });
+  });
 }
 
 /** A published value as a dashed line with its name. */
@@ -46,17 +65,20 @@ function mark({ axis, value, words }, xs, ys, at) {
 
 /** violins({groups: [{name, values, ids, colour}], onpick}): density, quartiles, and the runs themselves. */
 export function violins({ groups, yName, marks = [], onpick, label, height = 360 }) {
-  const width = Math.max(420, Math.min(1100, 90 + groups.length * 84));
-  const box = { width, height, bottom: 48 };
-  const at = inner(box);
-  const ys = scale(range([...groups.flatMap((one) => one.values), ...marks.map((one) => one.value)]), at.y);
-  const svg = frame({ ...box, x: null, y: ys, yName, label });
+  const width = Math.max(fitting(560), Math.min(1100, 70 + groups.length * (innerWidth < 760 ? 84 : 104)));
+  const lines = groups.map((one) => one.name.split("\n"));
+  const slanted = Math.max(...lines.flat().map(wide)) > (width - 70) / groups.length - 6;
+  const longest = Math.max(...lines.map((words) => wide(words.join(", "))));
+  const bottom = slanted ? 24 + 0.66 * longest : 22 + 14 * Math.max(...lines.map((words) => words.length));
+  const room = slanted ? Math.max(0, ...lines.map((words, place) => 0.77 * wide(words.join(", ")) - ((width - 70) / groups.length) * (place + 0.3))) : 0;
+  const { svg, ys, at } = plot({ width, height: height + (slanted ? 0.66 * longest - 20 : 0), bottom, room, y: { domain: range([...groups.flatMap((one) => one.values), ...marks.map((one) => one.value)]) }, yName, label });
   for (const one of marks) svg.append(...mark({ ...one, axis: "y" }, null, ys, at));
-  const wide = (at.x[1] - at.x[0]) / groups.length;
+  const share = (at.x[1] - at.x[0]) / groups.length;
   groups.forEach((group, place) => {
-    const middle = at.x[0] + wide * (place + 0.5);
-    svg.append(...violin(group, middle, Math.min(34, wide * 0.42), ys, onpick));
-    group.name.split("\n").forEach((words, line) => svg.append(s("text", { class: "tick", x: middle, y: height - 30 + 14 * line, "text-anchor": "middle" }, cut(words, wide))));
+    const middle = at.x[0] + share * (place + 0.5);
+    svg.append(...violin(group, middle, Math.min(34, share * 0.42), ys, onpick));
+    if (slanted) svg.append(s("text", { class: "tick", transform: `translate(${middle + 4} ${at.y[0] + 14}) rotate(-40)`, "text-anchor": "end" }, lines[place].join(", ")));
+    else lines[place].forEach((words, line) => svg.append(s("text", { class: "tick", x: middle, y: at.y[0] + 18 + 14 * line, "text-anchor": "middle" }, words)));
   });
   return svg;
 }
@@ -64,7 +86,7 @@ export function violins({ groups, yName, marks = [], onpick, label, height = 360
 function violin({ values, ids, colour }, middle, half, ys, onpick) {
   const sorted = [...values].sort((a, b) => a - b);
   const made = [];
-  if (values.length >= 5 && sorted[0] < sorted.at(-1)) {
+  if (values.length >= ENOUGH && sorted[0] < sorted.at(-1)) {
     const points = Array.from({ length: 33 }, (_, i) => sorted[0] + ((sorted.at(-1) - sorted[0]) * i) / 32);
     const thick = density(values.length > 800 ? values.filter((_, i) => i % Math.ceil(values.length / 800) === 0) : values, points);
     const most = Math.max(...thick);
@@ -83,6 +105,3 @@ function violin({ values, ids, colour }, middle, half, ys, onpick) {
   return made;
 }
 
-const cut = (words, wide) => (words.length * 6.2 > wide ? `${words.slice(0, Math.max(3, Math.floor(wide / 6.2) - 1))}…` : words);
-
-export { known };

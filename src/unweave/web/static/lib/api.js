@@ -36,6 +36,17 @@ export async function decode(id, codes) {
   return pictures(await ask(run(id, "/decode"), { method: "POST", headers, body: JSON.stringify({ codes }) }));
 }
 
+/** Rows of a table for codes, as many as one likes, in the units of its columns. */
+export async function decodeRows(id, codes) {
+  const headers = { "content-type": "application/json" };
+  const rows = [];
+  for (let first = 0; first < codes.length; first += 200) {
+    const body = JSON.stringify({ codes: codes.slice(first, first + 200) });
+    rows.push(...(await (await ask(run(id, "/decode/rows"), { method: "POST", headers, body })).json()).rows);
+  }
+  return rows;
+}
+
 /** As many codes as one likes, in pieces that the server takes. */
 export async function decodeMany(id, codes) {
   const parts = [];

@@ -30,6 +30,19 @@ export function show(element, ...children) {
   return element;
 }
 
+/** Something that may be wider than the screen: it scrolls by itself, with the keyboard too. */
+export const scrolling = (inner, label) => h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, inner);
+
+/** A table of rows (tr elements) under a head of words. */
+export function sheet(label, head, rows) {
+  const right = (place) => rows.length > 0 && rows.every((row) => row.children[place]?.classList.contains("right"));
+  const top = head.map((words, place) => (words ? h("th", { scope: "col", class: right(place) ? "right" : "" }, words) : h("td")));
+  return scrolling(h("table", {}, h("thead", {}, h("tr", {}, top)), h("tbody", {}, rows)), label);
+}
+
+/** A row of such a table; numbers, given as text that begins with a digit or a sign, stand to the right. */
+export const cells = (...values) => h("tr", {}, values.map((value) => h("td", { class: typeof value === "string" && /^[−–]?[\d∞]/.test(value) ? "right" : "" }, value)));
+
 /** Say something to a screen reader. */
 export function announce(words) {
   document.getElementById("announce").textContent = words;

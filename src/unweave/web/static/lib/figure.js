@@ -1,16 +1,21 @@
 // A figure: an SVG with a caption, and a way to take it along as PNG or SVG.
 
-import { h, s } from "./dom.js";
+import { h, s, scrolling } from "./dom.js";
 
 const COPIED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "fill-opacity", "stroke-opacity",
   "font-size", "font-weight", "font-family", "text-anchor", "image-rendering"];
 
-/** figure(svg, {name, caption}): with buttons that download exactly what is seen. */
-export function figure(svg, { name, caption = "", wide = false } = {}) {
+/** figure(svg, {name, caption, table}): with buttons that download exactly what is seen, and the numbers behind it. */
+export function figure(svg, { name, caption = "", wide = false, table = null } = {}) {
   const save = (kind) => h("button", { type: "button", class: "small", onclick: () => download(svg, name, kind),
     "aria-label": `Download this figure as ${kind.toUpperCase()}` }, kind.toUpperCase());
-  return h("figure", { class: wide ? "wide" : "" }, h("div", { class: "scroll" }, svg),
-    h("figcaption", {}, h("span", {}, caption), h("span", { class: "saves" }, save("png"), save("svg"))));
+  const behind = table && h("details", { class: "behind" }, h("summary", {}, "as a table"));
+  // on a small screen it scrolls rather than shrinks
+  if (wide) svg.style.minWidth = `${Math.min(560, svg.viewBox.baseVal.width)}px`;
+  // made when it is opened: most never are
+  behind?.addEventListener("toggle", () => behind.children.length > 1 || behind.append(table()));
+  return h("figure", { class: wide ? "wide" : "" }, wide ? scrolling(svg, caption || "figure") : svg,
+    h("figcaption", {}, h("span", {}, caption), h("span", { class: "saves" }, save("png"), save("svg"))), behind);
 }
 
 async function download(svg, name, kind) {

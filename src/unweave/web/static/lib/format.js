@@ -16,26 +16,54 @@ export function number(value, digits = 3) {
   return text.replace("-", "−");
 }
 
-/** No digit more than needed, for an axis. */
-export const tick = (value) => (Math.abs(value) >= 10000 ? number(value) : String(Number(value.toPrecision(5))).replace("-", "−"));
+/** A value and the ends of its interval, all with as many places: a value never leaves the interval it was rounded with. */
+export function within(value, low, high) {
+  const half = (high - low) / 2;
+  const places = half > 0 ? Math.min(4, Math.max(2, -Math.floor(Math.log10(half)))) : 3;
+  const shown = (one) => (Math.abs(one) >= 1000 ? number(Math.round(one)) : one.toFixed(places)).replace("-", "−");
+  return [value, low, high].map(shown);
+}
+
+/** No digit more than needed, for an axis or a setting. */
+export const tick = (value) => (typeof value !== "number" ? number(value) : Math.abs(value) >= 10000 ? number(value) : String(Number(value.toPrecision(5))).replace("-", "−"));
+
+/** The name of a run with the path of the store inside the opened one that it is in: «betas:x» is «betas/x». */
+export const path = (id) => String(id).replaceAll(":", "/");
+
+/** Long names without their middle: their ends tell them apart. */
+export const shortened = (words, most) => (words.length > most ? `${words.slice(0, Math.ceil(most / 2) - 1)}…${words.slice(-Math.floor(most / 2))}` : words);
 
 export const percent = (share) => (share < 0.01 ? "less than 1 %" : `${Math.round(100 * share)} %`);
 
 const WORDS = {
   "world.name": "world", "objective.name": "objective", "objective.beta": "β", "objective.gamma": "γ", "objective.capacity": "C", "objective.off_diagonal": "λ", seed: "seed",
   "latents.active": "active", "latents.mixed": "mixed", "latents.passive": "passive", latents: "latents",
-  "polarised.n_active": "active (measured)", modified: "changed", "network.name": "network", state: "state", id: "run",
+  "polarised.n_active": "active (measured)", "polarised.n_mixed": "mixed (measured)", "polarised.n_passive": "passive (measured)", "world.called": "called",
+  modified: "changed", "network.name": "network", state: "state", id: "run",
 };
 
 /** The name of a metric. */
 export const metric = (name) => SCORES[name] ?? name.replaceAll("_", " ");
 
-/** The name of a column, short. */
+/** The name of a column without the settings of its measure. */
+const plain = (name) => name.replace(/^([^.@]+)@[^.]+/, "$1");
+
+/** Names of some columns in words; settings are named where a measure was taken with several. */
+export function columns(names) {
+  const taken = names.map(plain);
+  return new Map(names.map((name, at) => [name, column(taken.filter((one) => one === taken[at]).length > 1 ? name : taken[at])]));
+}
+
+/** The name of a column in words: «objective.off_diagonal» is «λ», «cost.seconds» is «cost: seconds». */
 export function column(name) {
   if (WORDS[name]) return WORDS[name];
+  const settings = name.match(/^[^.@]+@([^.]+)\./);
+  if (settings) return `${column(plain(name))} (${settings[1]})`;
   const score = name.match(/^scores\.(mean|sampled)\.(.+)$/);
   if (score) return score[1] === "mean" ? metric(score[2]) : `${metric(score[2])} (sampled)`;
-  return name.replaceAll("_", " ");
+  const [family, ...rest] = name.replaceAll("_", " ").split(".");
+  if (!rest.length) return family;
+  return family === "objective" ? rest.join(" ") : `${family}: ${rest.join(" ").replace(/^n /, "")}`;
 }
 
 export const KINDS = ["active", "mixed", "passive"];

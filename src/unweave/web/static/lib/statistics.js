@@ -33,6 +33,18 @@ export function spearman(x, y) {
   return pearson(ranks(both.map((pair) => pair[0])), ranks(both.map((pair) => pair[1])));
 }
 
+/** The share of the variance of some values that lies between their groups; 0 where nothing can be said. */
+export function explained(values, groups) {
+  const by = new Map();
+  values.forEach((value, at) => known(value) && by.set(groups[at], [...(by.get(groups[at]) ?? []), value]));
+  const all = [...by.values()].flat();
+  const mean = (list) => list.reduce((sum, value) => sum + value, 0) / list.length;
+  const whole = mean(all);
+  const total = all.reduce((sum, value) => sum + (value - whole) ** 2, 0);
+  if (by.size < 2 || !(total > 0)) return 0;
+  return [...by.values()].reduce((sum, list) => sum + list.length * (mean(list) - whole) ** 2, 0) / total;
+}
+
 export const known = (value) => typeof value === "number" && Number.isFinite(value);
 
 export function quantile(sorted, share) {

@@ -4,10 +4,10 @@ import { decode, decodeMany, get, run as address } from "../lib/api.js";
 import { recall, remember, toRun } from "../lib/address.js";
 import { h, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
-import { number } from "../lib/format.js";
+import { number, path } from "../lib/format.js";
 import { image, newest } from "../lib/pictures.js";
 import { runs } from "../lib/table.js";
-import { heat } from "../charts/heat.js";
+import { heat, heatTable } from "../charts/heat.js";
 import { STEPS, WIDTH, stripSheet } from "./strips.js";
 
 export async function open(place) {
@@ -40,7 +40,7 @@ function inWords(found, first, second) {
   const words = found.identical ? "These are the same weights."
     : found.score === null ? "One of them has no latent in use, so there is nothing to match."
       : `${strong} of ${found.matches.length} matched latents say nearly the same (correlation above 0.8). Mean agreement of matched latents: ${number(found.score, 2)}; 1 would be the same code up to order and sign.`;
-  const name = (run) => h("a", { href: toRun(run.id), "data-link": true }, `${run.title} (${run.id})`);
+  const name = (run) => h("a", { href: toRun(run.id), "data-link": true }, `${run.title} (${path(run.id)})`);
   return h("section", {}, h("p", {}, "Left: ", name(first), h("br"), "Right: ", name(second)), h("p", { class: "lead" }, words));
 }
 
@@ -50,7 +50,7 @@ function walk(found, first, second) {
   const pairs = [...found.matches].sort((a, b) => Math.abs(b.correlation) - Math.abs(a.correlation));
   const holder = h("div");
   const [, height, width] = first.shape;
-  const screens = [0, 1].map(() => h("canvas", { class: "pixels live", width, height }));
+  const screens = ["left", "right"].map((side) => h("canvas", { class: "pixels live", width, height, role: "img", "aria-label": `What the ${side} run draws` }));
   const section = h("section", { id: "walk" }, h("h2", {}, "The same walk through both"), h("p", {}, "Both start from the code of the same picture. The slider moves a latent on the left and its partner on the right; where they correlate negatively, the partner moves the other way."), holder);
   start().catch((problem) => show(holder, h("p", { class: "notice" }, problem.message)));
   return section;
@@ -90,13 +90,17 @@ function walk(found, first, second) {
 }
 
 function layers(found) {
-  const one = (name, values, words) => figure(heat({ values, rows: found.rows, columns: found.columns, splits: found.splits, limits: [0, 1], rowName: "left", columnName: "right", label: `${name} of all layers` }), { name, caption: words });
+  const one = (name, values, words) => {
+    const drawn = { values, rows: found.rows, columns: found.columns, splits: found.splits, limits: [0, 1], rowName: "left", columnName: "right", label: `${name} of all layers` };
+    return figure(heat(drawn), { name, wide: innerWidth < 760, caption: words, table: () => heatTable(drawn) });
+  };
   return h("section", { id: "layers" }, h("h2", {}, "Layer by layer"), h("p", {}, `How alike the layers are for the same ${found.n_examples} pictures: 1 is the same up to rotation and scale. The lines part encoder and decoder. Where the two measures differ, quote the smaller.`),
     h("div", { class: "charts wide-ones" }, one("CKA", found.cka, "CKA (unbiased)"), one("Procrustes", found.procrustes, "Procrustes similarity")));
 }
 
 function latents(found) {
   const name = (types) => types.map((type, latent) => `${latent} ${type}`);
+  const drawn = { values: found.correlation, rows: name(found.left_types), columns: name(found.right_types), diverging: true, limits: [-1, 1], rowName: "left", columnName: "right", label: "Correlations of the latents of both runs" };
   return h("section", { id: "matched" }, h("h2", {}, "Latent by latent"), h("p", {}, "Correlations of mean codes. A run that learned the same has one strong cell in each row; passive latents follow nothing, or anything."),
-    figure(heat({ values: found.correlation, rows: name(found.left_types), columns: name(found.right_types), diverging: true, limits: [-1, 1], rowName: "left", columnName: "right", label: "Correlations of the latents of both runs" }), { name: "matched-latents", caption: "Blue: they move together. Orange: in opposite ways." }));
+    figure(heat(drawn), { table: () => heatTable(drawn), name: "matched-latents", caption: "Blue: they move together. Orange: in opposite ways." }));
 }

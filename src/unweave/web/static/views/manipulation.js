@@ -4,7 +4,7 @@ import { get, manipulatedPixels, run as address } from "../lib/api.js";
 import { recall, remember, toRun } from "../lib/address.js";
 import { h, s, settled, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
-import { number } from "../lib/format.js";
+import { number, path } from "../lib/format.js";
 import { image, newest } from "../lib/pictures.js";
 
 const STRONGEST = 0.5;
@@ -76,7 +76,7 @@ function slider(id, name, given, moved) {
 function sides(models, run) {
   return models.map((one, which) => {
     const [name, words] = SIDES[one.side];
-    const title = h("h3", { title: words }, `${name}: `, one.missing ? one.id : h("a", { href: toRun(one.id), "data-link": true }, one.id));
+    const title = h("h3", { title: words }, `${name}: `, one.missing ? path(one.id) : h("a", { href: toRun(one.id), "data-link": true }, path(one.id)));
     if (one.missing) return h("div", {}, title, h("p", { class: "quiet" }, one.missing));
     const shift = Math.sqrt(one.before.reduce((sum, value, i) => sum + ((one.after[i] - value) / Math.max(one.deviation[i], 1e-6)) ** 2, 0) / one.before.length);
     return h("div", {}, title, figure(arrows(one), { name: `${run.id}-${one.side}-${which}`, caption: `moved by ${number(shift, 2)} σ a latent (root mean square)` }));
@@ -86,15 +86,16 @@ function sides(models, run) {
 /** One row a latent, from −4 to 4. */
 function arrows({ before, after, deviation, side }) {
   const [left, right, row, width] = [58, 14, 24, 420];
-  const height = before.length * row + 24;
+  const height = before.length * row + 40;
   const at = (value) => left + ((Math.max(-4, Math.min(4, value)) + 4) / 8) * (width - left - right);
   const kind = side === "foster" ? "mixed" : "active";
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img",
     "aria-label": before.map((value, i) => `latent ${i}: ${number(value, 2)} to ${number(after[i], 2)}`).join(", ") });
   for (const value of [-4, -2, 0, 2, 4]) {
-    svg.append(s("line", { class: "grid", x1: at(value), x2: at(value), y1: 4, y2: height - 18 }),
-      s("text", { class: "tick", x: at(value), y: height - 5, "text-anchor": "middle" }, String(value).replace("-", "−")));
+    svg.append(s("line", { class: "grid", x1: at(value), x2: at(value), y1: 4, y2: height - 34 }),
+      s("text", { class: "tick", x: at(value), y: height - 21, "text-anchor": "middle" }, String(value).replace("-", "−")));
   }
+  svg.append(s("text", { class: "name", x: at(0), y: height - 5, "text-anchor": "middle" }, "value of the code"));
   before.forEach((value, i) => {
     const y = 4 + row * (i + 0.5);
     svg.append(s("text", { class: "tick", x: left - 8, y: y + 4, "text-anchor": "end" }, `latent ${i}`),

@@ -2,8 +2,9 @@
 
 import { get, run as address } from "../lib/api.js";
 import { h, poll, show, whenSeen } from "../lib/dom.js";
-import { KINDS, MEANING, number } from "../lib/format.js";
+import { KINDS, MEANING, number, path } from "../lib/format.js";
 import { about, diagnosis, histograms, rebuilt, scores, training } from "./sections.js";
+import { columnCharts, ColumnSteering } from "./columns.js";
 import { manipulation } from "./manipulation.js";
 import { Steering } from "./sliders.js";
 import { Pad } from "./pad.js";
@@ -25,7 +26,7 @@ async function altering(place, run) {
   about(parts.about, run, []);
 }
 
-const heading = (about) => h("div", { class: "heading" }, h("div", {}, h("h1", {}, about.title), h("p", { class: "quiet" }, about.id)),
+const heading = (about) => h("div", { class: "heading" }, h("div", {}, h("h1", {}, about.title), h("p", { class: "quiet" }, path(about.id))),
   h("span", { class: `state ${about.state}` }, about.state));
 
 /** A run without a model yet, or one whose code is not trusted: its losses, drawn as they come. */
@@ -65,15 +66,22 @@ async function finished(place, run) {
     about: part("about", "This run"),
   };
   const drawable = run.is_image && !run.no_decoder;
+  const tabular = run.columns.length > 0 && !run.no_decoder;
   const steering = drawable ? new Steering(run, found) : null;
+  const columns = tabular ? new ColumnSteering(run, found) : null;
+  if (tabular) parts.traversals = part("traversals", "What latents do to columns", "Each line moves one latent from −2.5 to 2.5 and leaves the others alone. Columns have their own units.");
   const pad = steering ? h("section", { id: "pad" }, h("h2", {}, "Two latents at once"), h("p", {}, "Drag the dot, or use the arrow keys. The pictures behind it are what the model draws there.")) : null;
-  const shown = Object.entries(parts).filter(([key]) => drawable || !["traversals", "rebuilt"].includes(key));
+  const shown = Object.entries(parts).filter(([key]) => drawable || !["traversals", "rebuilt"].includes(key) || (tabular && key === "traversals"));
   const links = [...(pad ? [["pad", "Two at once"]] : []), ...shown.map(([key, one]) => [key, one.querySelector("h2").textContent])];
-  show(place, heading(run), inShort(found),
+  show(place, heading(run), inShort(found, run.columns.length ? "row" : "picture"),
     h("nav", { class: "jump", "aria-label": "On this page" }, links.map(([key, words]) => h("a", { href: `#${key}` }, words))),
-    steering ? steering.element : h("p", { class: "notice" }, run.no_decoder ? `${run.no_decoder}.` : "The examples of this run are not pictures, so there is nothing to decode into one."),
+    steering ? steering.element : columns ? columns.element : h("p", { class: "notice" }, run.no_decoder ? `${run.no_decoder}.` : "The examples of this run are not pictures, so there is nothing to decode into one."),
     pad, shown.map(([, one]) => one));
   fillWhenSeen(run, found, types, parts, steering, pad);
+  if (columns) {
+    columns.start();
+    whenSeen(parts.traversals, () => columnCharts(parts.traversals, run, found));
+  }
 }
 
 function fillWhenSeen(run, found, types, parts, steering, pad) {
@@ -92,11 +100,11 @@ function fillWhenSeen(run, found, types, parts, steering, pad) {
 }
 
 /** How many latents of each type, and what that means. */
-function inShort(found) {
+function inShort(found, what) {
   const count = (kind) => found.latents.filter((one) => one.type === kind).length;
   const total = found.latents.reduce((sum, one) => sum + one.kl, 0);
-  const tile = (kind) => h("div", { class: `tile ${kind}`, title: MEANING[kind] }, h("b", {}, count(kind)), h("span", {}, kind), h("p", {}, MEANING[kind]));
+  const tile = (kind) => h("div", { class: `tile ${kind}`, title: MEANING[kind] }, h("b", {}, count(kind)), h("span", {}, kind), h("p", {}, MEANING[kind].replaceAll("picture", what)));
   return h("section", { class: "short" }, h("div", { class: "tiles" }, KINDS.filter((kind) => count(kind) || kind !== "mixed").map(tile),
-    h("div", { class: "tile" }, h("b", {}, number(total)), h("span", {}, "nats of information"), h("p", {}, "What a picture's code tells, summed over latents (KL)."))),
+    h("div", { class: "tile" }, h("b", {}, number(total)), h("span", {}, "nats of information"), h("p", {}, `What a ${what}'s code tells, summed over latents (KL).`))),
   h("p", {}, found.findings.join(" ")));
 }

@@ -3,13 +3,15 @@
 import { get } from "../lib/api.js";
 import { recall, remember, toRun, visit } from "../lib/address.js";
 import { announce, h, poll, show } from "../lib/dom.js";
-import { ago, column, number } from "../lib/format.js";
+import { ago, column, number, path, shortened } from "../lib/format.js";
 import { runs } from "../lib/table.js";
+import { wide } from "../charts/axes.js";
 import { sparkline } from "../charts/lines.js";
 
 const ROW = 38;
 const FIRST = ["state", "world.name", "objective.name", "objective.beta", "latents", "latents.active", "latents.passive",
-  "seed", "scores.mean.mig", "scores.mean.dci", "scores.mean.dci.disentanglement", "scores.mean.factor_vae_score"];
+  "seed"];
+const SCORES = /^scores(@[^.]+)?\.mean\.(mig|dci(\.disentanglement)?|factor_vae_score)$/;
 const sparks = new Map();
 
 export async function open(place) {
@@ -47,9 +49,9 @@ class Table {
     this.chooser = h("details", { class: "chooser" }, h("summary", {}, "Columns"), h("div", { class: "choices" }));
     this.states = h("div", { class: "states" });
     this.head = h("div", { class: "row head", role: "row" });
-    this.body = h("div", { class: "body" });
+    this.body = h("div", { class: "body", role: "rowgroup" });
     this.scroll = h("div", { class: "runs-scroll", tabindex: "0", role: "grid", "aria-label": "Runs. Arrow keys move, Enter opens, Space selects." },
-      h("div", { class: "sheet" }, this.head, this.body));
+      h("div", { class: "sheet", role: "presentation" }, h("div", { class: "top", role: "rowgroup" }, this.head), this.body));
     this.scroll.addEventListener("scroll", () => this.draw(), { passive: true });
     this.scroll.addEventListener("keydown", (event) => this.#key(event));
     this.empty = h("div", { class: "empty" });
@@ -62,7 +64,7 @@ class Table {
   /** Filter, sort, and draw again. */
   update() {
     const names = runs.names();
-    if (!this.columns.length) this.shown = FIRST.filter((name) => names.includes(name));
+    if (!this.columns.length) this.shown = [...FIRST.filter((name) => names.includes(name)), ...names.filter((name) => SCORES.test(name)).slice(0, 2)];
     else this.shown = this.columns.filter((name) => names.includes(name));
     this.numbers = new Set([...this.shown, "id", "modified"].filter(isNumeric));
     const found = runs.filter(this.filter.value);
@@ -70,7 +72,7 @@ class Table {
     const all = Math.max(runs.found, runs.ids.length);
     const reading = runs.complete ? "" : `, reading ${number(all)} folders …`;
     this.count.textContent = `${number(found.length)} of ${number(runs.ids.length)} runs${reading}`;
-    this.scroll.setAttribute("aria-rowcount", found.length);
+    this.scroll.setAttribute("aria-rowcount", found.length + 1);
     this.body.style.height = `${this.rows.length * ROW}px`;
     this.drawn = { first: -1, last: -1 };
     this.#head();
@@ -93,37 +95,52 @@ class Table {
   #head() {
     const cell = (name) => {
       const sorted = this.sort === name;
-      return h("button", { type: "button", class: `cell ${this.numbers.has(name) && name !== "modified" ? "right" : ""}`, role: "columnheader", title: name,
-        "aria-sort": sorted ? (this.down ? "descending" : "ascending") : "none", onclick: () => this.#sort(name) },
-      column(name), sorted ? (this.down ? " ↓" : " ↑") : "");
+      return h("div", { class: `cell ${this.numbers.has(name) && name !== "modified" ? "right" : ""}`, role: "columnheader", "aria-sort": sorted ? (this.down ? "descending" : "ascending") : "none" },
+        h("button", { type: "button", title: name, tabindex: "-1", onclick: () => this.#sort(name) }, column(name), sorted ? (this.down ? " ↓" : " ↑") : ""));
     };
-    this.head.parentElement.style.setProperty("--columns", this.#grid());
-    show(this.head, h("span", { class: "cell" }), cell("id"), h("span", { class: "cell" }, "loss"), this.shown.map(cell), cell("modified"));
+    const plain = (words, shown) => h("div", { class: "cell", role: "columnheader" }, shown ? words : h("span", { class: "unseen" }, words));
+    this.body.parentElement.style.setProperty("--columns", this.#grid());
+    show(this.head, plain("selected", false), cell("id"), plain("loss", true), this.shown.map(cell), cell("modified"));
   }
 
+  /** Every column as wide as its longest word, within reason. */
   #grid() {
-    return `38px minmax(190px, 1fr) 104px ${this.shown.map((name) => (this.numbers.has(name) ? "74px" : "98px")).join(" ")} 118px`;
+    const longest = (name, shown) => this.rows.slice(0, 3000).reduce((most, place) => { const words = shown(runs.value(name, place)); return words.length > most.length ? words : most; }, "");
+    const room = (words, size) => (1.06 * wide(words) * size) / 11;
+    const pixels = (name) => Math.ceil(Math.max(1.1 * room(`${column(name)}${this.sort === name ? " ↓" : ""}`, 12.3) + 20, name === "state" ? 1.1 * room(longest(name, (value) => (value === "running" ? "running 100 %" : String(value))), 13) + 42 : Math.min(260, room(longest(name, number), 13.5) + 20)));
+    const most = innerWidth < 760 ? 24 : 52;
+    const names = Math.ceil(Math.max(130, room(longest("id", (id) => shortened(path(id), most)), 15) + 20));
+    const last = Math.ceil(room("59 minutes ago", 13.5) + 20);
+    const total = () => 38 + names + 104 + last + this.shown.reduce((sum, name) => sum + pixels(name), 0);
+    // scores that nobody asked for are shown where there is room
+    while (!this.columns.length && SCORES.test(this.shown.at(-1)) && total() > this.scroll.clientWidth) this.shown.pop();
+    return `38px minmax(${names}px, 1fr) 104px ${this.shown.map((name) => `${pixels(name)}px`).join(" ")} ${last}px`;
   }
 
   #row(place, at) {
     const id = runs.ids[place];
     const box = h("input", { type: "checkbox", checked: this.chosen.has(id), "aria-label": `Select ${id}`, tabindex: "-1", onchange: () => this.#choose(id) });
-    const row = h("div", { class: `row ${at === this.active ? "here" : ""}`, role: "row", "aria-rowindex": at + 1, "data-run": id },
-      h("span", { class: "cell" }, box),
-      h("a", { class: "cell name", href: toRun(id), "data-link": true, tabindex: "-1" }, id),
-      h("span", { class: "cell", "data-spark": id }, sparks.has(key(id)) ? sparkline(sparks.get(key(id))) : null),
-      this.shown.map((name) => this.#cell(name, place)),
-      h("span", { class: "cell quiet" }, ago(runs.value("modified", place) ?? 0)));
+    const cell = (kind, ...inner) => h("div", { class: `cell ${kind}`, role: "gridcell" }, inner);
+    const spark = cell("");
+    spark.dataset.spark = id;
+    this.#spark(spark, sparks.get(key(id)));
+    const row = h("div", { class: `row ${at === this.active ? "here" : ""}`, role: "row", "aria-rowindex": at + 2, "data-run": id },
+      cell("", box), cell("name", h("a", { href: toRun(id), title: path(id), "data-link": true, tabindex: "-1" }, shortened(path(id), innerWidth < 760 ? 24 : 52))), spark,
+      this.shown.map((name) => this.#cell(name, place)), cell("quiet", ago(runs.value("modified", place) ?? 0)));
     row.style.top = `${at * ROW}px`;
     return row;
   }
 
+  #spark(cell, values) {
+    show(cell, values ? sparkline(values) : null, values?.length ? h("span", { class: "unseen" }, `ends at ${number(values.at(-1))}`) : null);
+  }
+
   #cell(name, place) {
     const value = runs.value(name, place);
-    if (name !== "state") return h("span", { class: `cell ${this.numbers.has(name) ? "right" : ""}` }, number(value));
+    if (name !== "state") return h("div", { class: `cell ${this.numbers.has(name) ? "right" : ""}`, role: "gridcell" }, number(value));
     const step = runs.value("step", place);
     const share = value === "running" && step ? ` ${Math.round((100 * step) / (runs.value("updates", place) || 1))} %` : "";
-    return h("span", { class: "cell" }, h("span", { class: `state ${value}` }, value + share));
+    return h("div", { class: "cell", role: "gridcell" }, h("span", { class: `state ${value}`, title: runs.value("failure", place) }, value + share));
   }
 
   async #sparks(ids) {
@@ -134,7 +151,7 @@ class Table {
     for (const [id, values] of Object.entries(losses)) {
       sparks.set(key(id), values);
       const cell = this.body.querySelector(`[data-spark="${CSS.escape(id)}"]`);
-      if (cell) show(cell, sparkline(values));
+      if (cell) this.#spark(cell, values);
     }
   }
 

@@ -1,11 +1,11 @@
 // The parts of a run's page that explain: reconstructions, diagnosis, histograms, training, metrics, the run itself.
 
 import { decodeMany, examplePixels, get, run as address } from "../lib/api.js";
-import { h, s, show } from "../lib/dom.js";
+import { h, s, sheet, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
-import { metric as metricName, number } from "../lib/format.js";
+import { metric as metricName, number, within } from "../lib/format.js";
 import { mosaic } from "../lib/pictures.js";
-import { heat } from "../charts/heat.js";
+import { heat, heatTable } from "../charts/heat.js";
 import { histogram, lines } from "../charts/lines.js";
 
 export async function rebuilt(place, run) {
@@ -39,14 +39,13 @@ export async function diagnosis(place, run) {
   place.append(wait);
   const found = await get(address(run.id, "/diagnosis"));
   const item = (one) => h("li", { class: one.weight }, h("b", { class: "weight" }, one.weight), h("p", {}, one.text), h("p", {}, "→ ", one.advice), h("p", { class: "quiet" }, one.reference));
-  const facts = Object.entries(found.numbers).map(([name, value]) => h("div", {}, h("dt", {}, EXPLAINED[name][0]), h("dd", {}, number(value)), h("p", { class: "quiet" }, EXPLAINED[name][1])));
+  const facts = Object.entries(found.numbers).map(([name, value]) => h("div", {}, h("dt", {}, EXPLAINED[name][0]), h("dd", {}, number(value), h("span", { class: "quiet" }, EXPLAINED[name][1]))));
   const rows = found.latents.map((one) => h("tr", {}, h("td", {}, `latent ${one.latent}`), h("td", {}, h("span", { class: `chip ${one.type}` }, one.type)), h("td", {}, one.evidence),
     h("td", { class: "right" }, number(one.kl)), h("td", { class: "right" }, number(one.mean_variance)),
     h("td", {}, one.partner === null ? "–" : `${number(one.correlation, 2)} with latent ${one.partner}`)));
-  const head = ["latent", "type", "why", "KL (nats)", "mean σ²", "strongest correlation"].map((words) => h("th", { scope: "col" }, words));
   wait.replaceWith(found.findings.length ? h("ul", { class: "findings" }, found.findings.map(item)) : h("p", {}, "Nothing stands out: this model looks healthy."),
     h("dl", { class: "numbers" }, facts),
-    h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows))),
+    sheet("Every latent", ["latent", "type", "why", "KL (nats)", "mean σ²", "strongest correlation"], rows),
     h("p", { class: "quiet" }, `From ${number(found.n_examples)} examples. σ² is how unsure the encoder is: near 0 it knows, near 1 it says nothing.`));
 }
 
@@ -55,6 +54,9 @@ export function histograms(place, found) {
     label: `Histogram of latent ${latent.latent}` }), { name: `latent-${latent.latent}-histogram`, caption: `latent ${latent.latent}, ${latent.type}` });
   place.append(h("div", { class: "small-figures" }, found.latents.map(one)));
 }
+
+const UNITS = { kl: "KL (nats)" };
+const termName = (name) => (name === "kl" ? "KL in all" : name.replaceAll("_", " "));
 
 /** Losses and KL; `types` colours the latents where they are known. */
 export async function training(place, id, types) {
@@ -69,7 +71,7 @@ export async function training(place, id, types) {
   const names = shown.length ? shown : Object.keys(found.terms).slice(0, 3);
   place.append(h("div", { class: "charts" },
     kl.length === 0 ? null : figure(lines({ x: found.steps, series: kl, yName: "KL (nats)", label: "KL of every latent over training", zero: true }), { name: `${id}-kl`, caption: "KL of every latent: those that are switched off fall to 0 and stay there." }),
-    names.map((name) => figure(lines({ x: found.steps, series: [{ name, values: found.terms[name] }], yName: name, label: `${name} over training`, log: name !== "kl" && !found.terms.gap }), { name: `${id}-${name}`, caption: name.replaceAll("_", " ") }))));
+    names.map((name) => figure(lines({ x: found.steps, series: [{ name: termName(name), values: found.terms[name] }], yName: UNITS[name] ?? termName(name), label: `${termName(name)} over training`, log: name !== "kl" && !found.terms.gap }), { name: `${id}-${name}`, caption: termName(name) }))));
 }
 
 export async function scores(place, run) {
@@ -78,15 +80,27 @@ export async function scores(place, run) {
   const found = await get(address(run.id, "/scores"));
   const words = found.kept
     ? `Measured by unweave evaluate, with 95 % intervals: ${found.protocol}.`
-    : `A quick look: ${found.protocol}. For every metric with intervals: unweave evaluate runs/${run.id}`;
+    : `A quick look: ${found.protocol}. For every metric with intervals: unweave evaluate ${run.path}`;
   const names = [...new Set(found.scores.map((one) => one.metric))];
   const of = (metric, which) => found.scores.find((one) => one.metric === metric && one.representation === which);
-  const cell = (one) => h("td", { class: "right", title: one?.paper ?? "" }, one ? number(one.value) : "–", one && one.low !== null ? h("span", { class: "quiet" }, ` ${number(one.low, 2)}…${number(one.high, 2)}`) : null);
-  const better = (metric) => ({ true: "higher is better", false: "lower is better" })[(of(metric, "mean") ?? of(metric, "sampled")).higher_is_better] ?? "";
-  const head = ["metric", "mean codes", "sampled codes", ""].map((one) => h("th", { scope: "col" }, one));
-  const rows = names.map((metric) => h("tr", {}, h("td", {}, metricName(metric)), cell(of(metric, "mean")), cell(of(metric, "sampled")), h("td", { class: "quiet" }, better(metric))));
-  wait.replaceWith(h("p", {}, words), names.length ? h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows))) : h("p", { class: "quiet" }, "This world has no factors to compare codes with."),
-    matrices(found.matrices, run));
+  const better = (metric) => ({ true: "higher is better", false: "lower is better" })[(of(metric, "mean") ?? of(metric, "sampled")).higher_is_better] ?? "describes, does not judge";
+  const rows = names.map((metric) => h("tr", {}, h("td", {}, metricName(metric)), scoreCell(of(metric, "mean")), scoreCell(of(metric, "sampled")), h("td", { class: "quiet" }, better(metric))));
+  wait.replaceWith(h("p", {}, words), names.length ? sheet("Scores", ["metric", "mean codes", "sampled codes", "which way"], rows) : h("p", { class: "quiet" }, "This world has no factors to compare codes with."),
+    ...leftOut(found.left_out, names), ...[matrices(found.matrices, run)].filter(Boolean));
+}
+
+function scoreCell(one) {
+  if (!one) return h("td", { class: "right" }, "–");
+  if (one.value === null || one.low === null || one.high === null) return h("td", { class: "right", title: one.paper }, number(one.value));
+  const [value, low, high] = within(one.value, one.low, one.high);
+  return h("td", { class: "right", title: one.paper }, value, h("span", { class: "quiet" }, ` ${low} … ${high}`));
+}
+
+/** What was not measured, each reason once. */
+function leftOut(reasons, measured) {
+  const by = new Map();
+  for (const [metric, why] of Object.entries(reasons)) if (!measured.includes(metric)) by.set(why, [...(by.get(why) ?? []), metricName(metric)]);
+  return [...by].map(([why, names]) => h("p", { class: "quiet" }, `Left out (${why}): ${names.join(", ")}.`));
 }
 
 /** One matrix at a time, chosen from a list. */
@@ -96,7 +110,8 @@ function matrices(all, run) {
   const name = (one) => `${one.metric ? `${metricName(one.metric)}: ` : ""}${one.title}, ${one.representation} codes`;
   const draw = () => {
     const one = all[Number(select.value)];
-    show(holder, figure(heat({ values: one.values, rows: one.rows, columns: one.columns, diverging: one.diverging, label: name(one) }), { name: `${run.id}-${one.metric || "matrix"}-${one.representation}`, caption: name(one) }));
+    const drawn = { values: one.values, rows: one.rows, columns: one.columns, diverging: one.diverging, label: name(one) };
+    show(holder, figure(heat(drawn), { table: () => heatTable(drawn), name: `${run.id}-${one.metric || "matrix"}-${one.representation}`, caption: name(one) }));
   };
   const select = h("select", { onchange: draw }, all.map((one, place) => h("option", { value: String(place) }, name(one))));
   draw();

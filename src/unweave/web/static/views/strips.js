@@ -5,6 +5,7 @@ import { h, s, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
 import { number, tick } from "../lib/format.js";
 import { change, mosaic } from "../lib/pictures.js";
+import { wide } from "../charts/axes.js";
 
 const STEPS = 11;
 const WIDTH = 2.5;
@@ -37,9 +38,9 @@ export function codesAlong(base, latents) {
 export function stripSheet(pictures, latents, { steps = STEPS, title = (one) => `latent ${one.latent}`,
   note = (one) => `${one.type} · ${one.kl < 0.01 ? 0 : number(one.kl, 2)} nats` } = {}) {
   const cell = Math.max(48, Math.min(64, pictures.width));
-  const left = 118;
+  const left = 14 + Math.ceil(Math.max(...latents.map((one) => Math.max(1.25 * wide(title(one)), wide(note(one))))));
   const row = cell + 6;
-  const [width, height] = [left + steps * (cell + 4), latents.length * row + 24];
+  const [width, height] = [left + steps * cell + 2, latents.length * row + 40];
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart sheet-figure", role: "img", "aria-label": `Traversals of ${latents.length} latents` });
   latents.forEach((one, place) => {
     const strip = mosaic(pictures, steps, { first: place * steps, n: steps, gap: 0 });
@@ -48,9 +49,11 @@ export function stripSheet(pictures, latents, { steps = STEPS, title = (one) => 
       s("text", { class: "tick", x: left - 10, y: y + cell / 2 + 13, "text-anchor": "end" }, note(one)),
       s("image", { x: left, y, width: steps * cell, height: cell, href: strip.toDataURL(), preserveAspectRatio: "none", "image-rendering": "pixelated" }));
   });
-  for (let step = 0; step < steps; step += Math.max(1, Math.floor(steps / 4))) {
-    svg.append(s("text", { class: "tick", x: left + (step + 0.5) * cell, y: height - 6, "text-anchor": "middle" }, tick(-WIDTH + (2 * WIDTH * step) / (steps - 1))));
+  const shown = [...new Set([0, 0.25, 0.5, 0.75, 1].map((share) => (share < 0.5 ? Math.floor : Math.ceil)(share * (steps - 1))))];
+  for (const step of shown) {
+    svg.append(s("text", { class: "tick", x: left + (step + 0.5) * cell, y: height - 24, "text-anchor": "middle" }, tick(-WIDTH + (2 * WIDTH * step) / (steps - 1))));
   }
+  svg.append(s("text", { class: "name", x: left + (steps * cell) / 2, y: height - 6, "text-anchor": "middle" }, "value of the latent"));
   return svg;
 }
 

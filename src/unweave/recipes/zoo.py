@@ -1,0 +1,275 @@
+"""Trained models to begin with: runs with their cards and one list of them, in the package, on a disk or on a server.
+
+A zoo is ``zoo.json`` and one run folder a model. The list says of every file how long it is and its sha256, so that
+what comes from elsewhere is whole or refused; opening a model runs no code but this package's.
+"""
+
+import hashlib
+import html
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from unweave.data.download import OpenAddress, download, open_https
+from unweave.data.files import data_folder
+from unweave.data.world import called
+from unweave.files import make_folder, parse_json, write_text
+from unweave.recipes.opened import Run
+from unweave.runs.folder import RunFolder
+from unweave.runs.names import check_name, read_plain
+from unweave.training.export import card
+
+if TYPE_CHECKING:
+    import pandas
+
+LIST, FORMAT, LONGEST = "zoo.json", 1, 1 << 24
+OWN = Path(__file__).parents[1] / "zoo"
+"""The models that come with the package."""
+CARRIED = ("config.json", "model.safetensors", "history.parquet", "history.csv")
+LONG = 100
+"""Numbers of a list that a metric kept for its own figure, and that a zoo leaves out."""
+SHOWN = ("mig", "dci.disentanglement", "mcc", "factor_vae_score")
+
+
+@dataclass(frozen=True)
+class ZooModel:
+    """One line of the list. ``files``: the bytes and sha256 of each."""
+
+    name: str
+    world: str
+    objective: str
+    latents: int
+    steps: int
+    seed: int
+    scores: Mapping[str, float]
+    files: Mapping[str, tuple[int, str]]
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(size for size, _ in self.files.values())
+
+
+class Zoo(Sequence[ZooModel]):
+    """Trained models by name. ``zoo.load(name)`` opens one, fetching it first where it is on a server."""
+
+    def __init__(self, place: str, models: Sequence[ZooModel], open_address: OpenAddress = open_https) -> None:
+        self.place, self.models, self.open_address = place, tuple(models), open_address
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    @overload
+    def __getitem__(self, which: int) -> ZooModel: ...
+
+    @overload
+    def __getitem__(self, which: slice) -> Sequence[ZooModel]: ...
+
+    def __getitem__(self, which: int | slice) -> ZooModel | Sequence[ZooModel]:
+        return self.models[which]
+
+    def __iter__(self) -> Iterator[ZooModel]:
+        return iter(self.models)
+
+    def __repr__(self) -> str:
+        lines = [f"{one.name}: {one.objective} on {one.world}, {one.latents} latents{_told(one)}" for one in self]
+        return "\n".join([f"Zoo at {self.place}, {len(self)} models", *lines])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(one.name)}</td><td>{html.escape(one.objective)}</td><td>{html.escape(one.world)}</td>"
+            f"<td>{one.latents}</td><td>{html.escape(_told(one).removeprefix(', '))}</td></tr>"
+            for one in self
+        )
+        head = "<tr><th>name</th><th>objective</th><th>world</th><th>latents</th><th>scores of mean codes</th></tr>"
+        return f"<table>{head}{rows}</table>"
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a model, scores as columns."""
+        import pandas
+
+        rows = [
+            {name: value for name, value in asdict(one).items() if name not in ("scores", "files")} | dict(one.scores)
+            for one in self
+        ]
+        return pandas.DataFrame(rows).set_index("name")
+
+    def find(self, name: str) -> ZooModel:
+        for one in self:
+            if one.name == name:
+                return one
+        names = ", ".join(one.name for one in self) or "nothing"
+        raise KeyError(f"there is no {name!r} in the zoo at {self.place}; it has {names}")
+
+    def load(self, name: str) -> Run:
+        """The run of a model; every file is checked before it is used."""
+        return Run(self.folder(name))
+
+    def folder(self, name: str) -> Path:
+        """Where a model lies on this machine; it is fetched first where it does not."""
+        model = self.find(name)
+        if not _is_remote(self.place):
+            return Path(self.place) / model.name
+        known = hashlib.sha256(json.dumps(asdict(model), sort_keys=True).encode()).hexdigest()[:12]
+        target = data_folder() / "zoo" / f"{model.name}-{known}"
+        if not target.is_dir():
+            self._fetch(model, target)
+        return target
+
+    def _fetch(self, model: ZooModel, target: Path) -> None:
+        """All files, checked, beside the place and then into it at once."""
+        make_folder(target.parent)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".coming-") as coming:
+            place = Path(coming) / model.name
+            for name, (size, sha256) in model.files.items():
+                path = place / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                download(f"{self.place.rstrip('/')}/{model.name}/{name}", path, size, open_address=self.open_address)
+                if _sha256(path.read_bytes()) != sha256:
+                    raise ValueError(f"{name} of {model.name} is not the file that {LIST} lists: its sha256 differs")
+            os.replace(place, target)
+
+
+def zoo(place: str | Path | None = None, open_address: OpenAddress = open_https) -> Zoo:
+    """The models at a place: a folder or an https address; else ``$UNWEAVE_ZOO``, else those of the package.
+
+    >>> import unweave as uw
+    >>> [one.name for one in uw.zoo()][:2]
+    ['demo-0', 'demo-1']
+    >>> run = uw.load("zoo:demo-0")
+    >>> run.experiment.latents
+    6
+    """
+    where = str(place or os.environ.get("UNWEAVE_ZOO") or OWN)
+    if _is_remote(where):
+        content = _fetched_list(where, open_address)
+    elif not (Path(where) / LIST).is_file():
+        raise FileNotFoundError(f"{where} is no zoo: it has no {LIST}. Make one with: unweave zoo build {where} RUN…")
+    else:
+        content = read_plain(Path(where), LIST, most=LONGEST)
+    return Zoo(where, _models(content, Path(where) / LIST), open_address)
+
+
+def build_zoo(runs: Sequence[Path | str], target: Path | str) -> Zoo:
+    """Write a zoo of finished, evaluated runs, ready to be put on any server; a model has its run's folder's name."""
+    target = Path(target)
+    if target.exists() and any(target.iterdir()) and not (target / LIST).exists():
+        raise ValueError(f"{target} is not empty and is no zoo; choose another folder")
+    opened = [Run(folder) for folder in runs]
+    if twice := sorted({one.path.name for one in opened if [two.path.name for two in opened].count(one.path.name) > 1}):
+        raise ValueError(f"two runs are called {twice[0]}: a zoo knows models by the names of their folders")
+    models = [put(run, target / run.path.name) for run in opened]
+    listed = {"format": FORMAT, "models": [asdict(model) for model in models]}
+    write_text(target / LIST, json.dumps(listed, indent=1) + "\n")
+    return zoo(target)
+
+
+def put(run: Run, target: Path) -> ZooModel:
+    """A run's files without those of its training, and its card with its scores."""
+    if not run.files.has("scores.json"):
+        raise ValueError(f"{run.path} has no scores; measure it first with: unweave evaluate {run.path}")
+    assert run.model is not None  # a run without finished weights says so here
+    shutil.rmtree(target, ignore_errors=True)
+    folder = RunFolder(target)
+    for name in CARRIED:
+        if run.files.has(name):
+            folder.write(name, run.files.read(name))
+    folder.write_json("scores.json", _without_long_lists(run.files.read_json("scores.json")))
+    folder.write("README.md", card(run))
+    files = {name: content for name in (*folder.names(), "SHA256SUMS") if (content := (target / name).read_bytes())}
+    sizes = {name: (len(content), _sha256(content)) for name, content in sorted(files.items())}
+    experiment = run.experiment
+    return ZooModel(
+        run.path.name,
+        called(experiment.world),
+        experiment.objective.name,
+        experiment.latents,
+        experiment.steps,
+        experiment.seed,
+        shown_scores(run.files.read_json("scores.json")),
+        sizes,
+    )
+
+
+def _without_long_lists(kept: Any) -> Any:
+    if isinstance(kept, dict):
+        short = {name: one for name, one in kept.items() if not isinstance(one, list) or len(one) <= LONG}
+        return {name: _without_long_lists(one) for name, one in short.items()}
+    return kept
+
+
+def shown_scores(kept: Mapping[str, Any]) -> dict[str, float]:
+    """What a list and a card show of the scores of mean codes, by name."""
+    values = kept["mean"]["scores"]
+    return {name: round(one["value"], 4) for name, one in values.items() if isinstance(one["value"], int | float)}
+
+
+def push(run: Run, name: str) -> str:
+    """Put a run and its card on the Hugging Face hub as ``owner/model``; its address is returned."""
+    try:
+        from huggingface_hub import HfApi
+    except ImportError as error:
+        raise ModuleNotFoundError("the hub needs one more package: pip install 'unweave[hub]'") from error
+    with tempfile.TemporaryDirectory() as folder:
+        put(run, Path(folder) / "model")
+        hub = HfApi()
+        hub.create_repo(name, exist_ok=True)
+        hub.upload_folder(repo_id=name, folder_path=str(Path(folder) / "model"))
+    return f"https://huggingface.co/{name}"
+
+
+def pull(name: str, target: Path | str) -> Run:
+    """Bring a run from the Hugging Face hub (``owner/model``) into a folder, and open it."""
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise ModuleNotFoundError("the hub needs one more package: pip install 'unweave[hub]'") from error
+    if Path(target).exists() and any(Path(target).iterdir()):
+        raise ValueError(f"{target} is not empty; choose another folder")
+    patterns = [*CARRIED, "scores.json", "README.md", "SHA256SUMS"]
+    snapshot_download(name, local_dir=str(target), allow_patterns=patterns)
+    return Run(target)
+
+
+def _models(content: bytes, place: Path) -> list[ZooModel]:
+    plain = parse_json(content, place)
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT or not isinstance(plain.get("models"), list):
+        raise ValueError(f"{place} is no list of a zoo that this version of unweave reads (format {FORMAT})")
+    return [_model(one, place) for one in plain["models"]]
+
+
+def _model(plain: Any, place: Path) -> ZooModel:
+    try:
+        files = {check_name(name): (int(size), str(sha256)) for name, (size, sha256) in plain["files"].items()}
+        scores = {str(name): float(value) for name, value in plain["scores"].items()}
+        words = {name: str(plain[name]) for name in ("world", "objective")}
+        numbers = {name: int(plain[name]) for name in ("latents", "steps", "seed")}
+        name = check_name(plain["name"])
+        if "/" in name or any(size < 0 for size, _ in files.values()):
+            raise ValueError(f"{name} is no plain name")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{place} has a line that is none of a zoo: {error}") from error
+    return ZooModel(name=name, scores=scores, files=files, **words, **numbers)  # type: ignore[arg-type]
+
+
+def _fetched_list(place: str, open_address: OpenAddress) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / LIST
+        download(f"{place.rstrip('/')}/{LIST}", path, open_address=open_address)
+        return path.read_bytes()
+
+
+def _is_remote(place: str) -> bool:
+    return "://" in place
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _told(one: ZooModel) -> str:
+    return "".join(f", {name} {one.scores[name]:.2f}" for name in SHOWN if name in one.scores)

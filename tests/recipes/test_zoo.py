@@ -1,0 +1,175 @@
+"""Trained models to begin with: a list, checked files, and scores that come out again."""
+
+import io
+import json
+import shutil
+from email.message import Message
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import unweave as uw
+from unweave.cli import main
+from unweave.recipes.zoo import build_zoo, zoo
+
+SMALL = ["--network", "mlp", "--network.encoder-widths", "6", "--network.decoder-widths", "6", "--latents", "3"]
+QUICK = ["--steps", "4", "--batch-size", "8", "--plan.threads", "1", "--plan.device", "cpu", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    store = tmp_path_factory.mktemp("zoo") / "runs"
+    folders = [store / name for name in ("one", "two")]
+    for seed, folder in enumerate(folders):
+        assert main(["train", "micro", *SMALL, *QUICK, "--seed", str(seed), "--folder", str(folder)]) == 0
+        assert main(["evaluate", str(folder), "--metrics", "mig,mcc", "--samples", "300", "--no-pictures"]) == 0
+    return folders
+
+
+def test_the_package_brings_models_whose_printed_scores_come_out_again() -> None:
+    found = uw.zoo()
+    assert len(found) >= 10
+    model = found.find("demo-3")
+    run = uw.load("zoo:demo-3")
+    again = run.evaluate(metrics=["mig", "mcc", "sap_score"], seeds=0).scores["mean"]
+    for name in ("mig", "mcc", "sap_score"):
+        assert float(again[name]) == pytest.approx(model.scores[name], abs=2e-3), name
+    card = (run.path / "README.md").read_text()
+    assert f"| mig | {model.scores['mig']:.3f}" in card
+    assert "demo-3" in repr(found)
+    assert "<td>demo-3</td>" in found._repr_html_()
+    assert found.to_pandas().loc["demo-3", "mig"] == model.scores["mig"]
+
+
+def test_every_model_of_the_package_opens_and_uses_as_many_latents_as_there_are_factors() -> None:
+    for one in uw.zoo():
+        run = uw.load(f"zoo:{one.name}")
+        code = run.encode(run.images(500))
+        assert uw.variable_types(code.mean, code.variance).count("active") == 3, one.name
+        assert run.state == "done"
+
+
+def test_a_zoo_is_built_listed_and_pulled(
+    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["zoo", "build", "mine", *map(str, runs)]) == 0
+    capsys.readouterr()
+    assert main(["zoo", "--zoo", "mine", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in listed] == ["one", "two"]
+    assert listed[0]["scores"]["mig"] == pytest.approx(
+        uw.load(runs[0]).scores["mean"]["scores"]["mig"]["value"], abs=1e-4
+    )
+    assert main(["zoo", "pull", "two", "--zoo", "mine"]) == 0
+    assert main(["show", "runs/two"]) == 0
+    assert (tmp_path / "runs/two/model.safetensors").read_bytes() == (runs[1] / "model.safetensors").read_bytes()
+    assert main(["zoo", "pull", "two", "--zoo", "mine"]) == 2
+    assert "not empty" in capsys.readouterr().err
+    monkeypatch.setenv("UNWEAVE_ZOO", "mine")
+    assert uw.load("zoo:one").experiment.seed == 0
+    assert uw.from_pretrained("mine/one").encode(uw.load("zoo:one").images(2)).mean.shape == (2, 3)
+
+
+class Server:
+    """An https server as urllib would show it, of a folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.asked = root, list[str]()
+
+    def __call__(self, address: str) -> Any:
+        name = address.removeprefix("https://zoo.example/")
+        self.asked.append(name)
+        content = (self.root / name).read_bytes()
+        answer = io.BytesIO(content)
+        answer.headers = Message()  # type: ignore[attr-defined]
+        answer.headers["Content-Length"] = str(len(content))  # type: ignore[attr-defined]
+        return answer
+
+
+def test_a_zoo_on_a_server_is_fetched_once_and_checked(
+    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path / "cache"))
+    build_zoo(runs, tmp_path / "hosted")
+    server = Server(tmp_path / "hosted")
+    found = zoo("https://zoo.example", server)
+    assert found.load("one").experiment.seed == 0
+    n = len(server.asked)
+    assert found.load("one").state == "done"
+    assert len(server.asked) == n
+    damaged = tmp_path / "hosted/two/model.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
+    with pytest.raises(ValueError, match="sha256 differs"):
+        found.load("two")
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="another file"):
+        found.load("two")
+    assert [path.name for path in (tmp_path / "cache/zoo").iterdir() if not path.name.startswith("one-")] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda plain: plain | {"format": 9}, "is no list of a zoo"),
+        (lambda plain: [], "is no list of a zoo"),
+        (lambda plain: plain | {"models": [plain["models"][0] | {"name": "../out"}]}, "none of a zoo"),
+        (lambda plain: plain | {"models": [plain["models"][0] | {"name": "a/b"}]}, "none of a zoo"),
+        (lambda plain: plain | {"models": [plain["models"][0] | {"files": {"../../x": [1, "0"]}}]}, "none of a zoo"),
+        (lambda plain: plain | {"models": [plain["models"][0] | {"files": {"x": [-1, "0"]}}]}, "none of a zoo"),
+        (lambda plain: plain | {"models": [{}]}, "none of a zoo"),
+    ],
+)
+def test_a_strangers_list_stays_inside(runs: list[Path], tmp_path: Path, change: Any, words: str) -> None:
+    build_zoo(runs[:1], tmp_path / "z")
+    place = tmp_path / "z/zoo.json"
+    place.write_text(json.dumps(change(json.loads(place.read_text()))))
+    with pytest.raises(ValueError, match=words):
+        zoo(tmp_path / "z")
+
+
+def test_wrong_calls_are_one_sentence(
+    runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bare = tmp_path / "bare"
+    shutil.copytree(runs[0], bare)
+    uw.load(bare).files.remove("scores.json")
+    for words, said in {
+        ("zoo", "feed"): "it can list, pull, build, push",
+        ("zoo", "list", "x"): "--zoo",
+        ("zoo", "pull"): "takes a name",
+        ("zoo", "pull", "unicorn"): "there is no 'unicorn' in the zoo",
+        ("zoo", "--zoo", str(tmp_path)): "is no zoo",
+        ("zoo", "--zoo", "http://zoo.example"): "no https",
+        ("zoo", "build", "x"): "at least one run",
+        ("zoo", "build", "x", str(bare)): "unweave evaluate",
+        ("zoo", "build", str(tmp_path), str(runs[0])): "is no zoo; choose another folder",
+        ("zoo", "push", str(runs[0]), "name"): "owner/model",
+    }.items():
+        assert main(list(words)) == 2, words
+        said_now = capsys.readouterr().err
+        assert said in said_now, said_now
+        assert said_now.count("\n") == 1, said_now
+
+
+def test_pushing_uploads_the_run_and_its_card(runs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub itself cannot be reached from a test: what would be sent is looked at."""
+    import huggingface_hub
+
+    sent: dict[str, Any] = {}
+
+    class Hub:
+        def create_repo(self, name: str, exist_ok: bool) -> None:
+            sent["name"] = name
+
+        def upload_folder(self, repo_id: str, folder_path: str) -> None:
+            sent["files"] = sorted(path.name for path in Path(folder_path).iterdir())
+            sent["card"] = (Path(folder_path) / "README.md").read_text()
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", Hub)
+    assert main(["zoo", "push", str(runs[0]), "me/mine"]) == 0
+    assert sent["name"] == "me/mine"
+    assert {"README.md", "SHA256SUMS", "config.json", "model.safetensors", "scores.json"} <= set(sent["files"])
+    assert "## Scores" in sent["card"]
