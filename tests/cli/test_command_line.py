@@ -1,5 +1,6 @@
 """What every command has in common: help with examples that work, tables that fit, suggestions that can be pasted."""
 
+import contextlib
 import importlib
 import io
 import re
@@ -96,7 +97,7 @@ RUN = {
     "train": f"{TINY} --quiet",
     "traverse": "--steps 3",
 }
-"""Commands whose first example runs in no time with these words. Those of TABLES run below, others in their own tests."""
+"""Commands whose first example runs in no time with these words; those of TABLES run below."""
 
 
 @pytest.mark.parametrize("name", RUN)
@@ -152,7 +153,10 @@ TABLES = [
 ]
 
 
-def test_tables_fit_eighty_columns_and_break_no_word(work: Path, shown: Shown, capsys: Capture) -> None:
+def test_tables_fit_eighty_columns_and_break_no_word(
+    work: Path, shown: Shown, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unweave.cli.compare.write_comparison", lambda found, folder: folder / "comparison.html")
     assert main("study run my/study.py --store store --executor here --quiet".split()) == 1  # one of two fails
     for words in TABLES:
         shown.cells.clear()
@@ -188,6 +192,7 @@ def suggestions(text: str) -> list[str]:
 
 
 def test_what_is_suggested_can_be_pasted(work: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unweave.cli.report.write_run_page", lambda run: run.path / "report.html")
     printed, collected = f"train micro {TINY} --quiet".split(), []
     assert main([*printed, "--folder", "runs/one of mine"]) == 0
     collected += suggestions(capsys.readouterr().out)
@@ -197,11 +202,10 @@ def test_what_is_suggested_can_be_pasted(work: Path, capsys: Capture, monkeypatc
     )
     assert main([*printed, "--objective", "own:Own", "--folder", "runs/own"]) == 0
     collected += suggestions(capsys.readouterr().out)
-    monkeypatch.setattr("unweave.cli.train.stopping", lambda: __import__("contextlib").nullcontext(lambda: True))
-    assert main([*printed, "--objective", "own:Own", "--folder", "runs/cut off"]) == 130
+    with monkeypatch.context() as stopped:
+        stopped.setattr("unweave.cli.train.stopping", lambda: contextlib.nullcontext(lambda: True))
+        assert main([*printed, "--objective", "own:Own", "--folder", "runs/cut off"]) == 130
     collected += suggestions(capsys.readouterr().err)
-    monkeypatch.undo()
-    monkeypatch.chdir(work)
     assert main(["show", "runs/cut off", "--trust", "own"]) == 0
     collected += suggestions(capsys.readouterr().out)
     assert main(["compare", "runs/a", "runs/cut off", "--trust", "own"]) == 2
@@ -297,12 +301,13 @@ def test_bash_completes(work: Path) -> None:
 def trained(folder: Path, name: str, **settings: object) -> uw.Run:
     from unweave.data.synthetic import SynthLin
 
-    given = {"seed": 0, "steps": 400, "objective": uw.BetaVAE(1.0)} | settings
+    given = {"seed": 0, "steps": 250, "objective": uw.BetaVAE(1.0)} | settings
     linear = {"network": uw.Linear(), "likelihood": uw.Gaussian(0.02), "optimiser": uw.Adam(1e-2), "latents": 3}
     return uw.train(SynthLin(n_points=2000), folder / name, **linear, **given, quiet=True)  # type: ignore[arg-type]
 
 
-def test_compare_answers_first(fresh: Path, capsys: Capture) -> None:
+def test_compare_answers_first(fresh: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unweave.cli.compare.write_comparison", lambda found, folder: folder / "comparison.html")
     for name, settings in {"a": {}, "b": {"seed": 1}, "none": {"objective": uw.BetaVAE(1000.0)}}.items():
         trained(fresh, name, **settings)
     trained(fresh, "short", steps=1)

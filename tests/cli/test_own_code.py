@@ -128,10 +128,22 @@ def test_a_file_that_is_trusted_must_be_there(fresh: Path, capsys: pytest.Captur
     assert "a module named json is loaded already" in answer(capsys, "worlds", "micro", "--trust", "json.py", code=2)
 
 
+SCRIPT = """
+import sys
+from unweave.cli import main
+
+if __name__ == "__main__":
+    import unweave as uw
+
+    assert uw.Experiment("micro", "vae").resolve().objective == uw.VAE()  # by their names
+    sys.exit(main())
+"""
+
+
 def test_the_installed_command_finds_the_working_folder_and_so_do_its_fleets(tmp_path: Path) -> None:
     script = tmp_path / "bin" / "unweave"
     script.parent.mkdir()
-    script.write_text("import sys\nfrom unweave.cli import main\nif __name__ == '__main__':\n    sys.exit(main())\n")
+    script.write_text(SCRIPT)
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "mylib.py").write_text(STUDY)
     source = str(Path(uw.__file__).parents[1])

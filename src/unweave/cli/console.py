@@ -45,13 +45,12 @@ def _widths(columns: Sequence[str], cells: list[list[str]], most: int) -> list[i
     from rich.cells import cell_len
 
     texts = [[name, *(row[place] for row in cells)] for place, name in enumerate(columns)]
+    widths = [max(cell_len(line) for text in one for line in text.split("\n")) for one in texts]
     least = [max((cell_len(word) for text in one for word in text.split()), default=0) for one in texts]
-    widths = [
-        max(least[place], *(cell_len(line) for text in one for line in text.split("\n")))
-        for place, one in enumerate(texts)
-    ]
     if sum(least) > most:
         return []
+    if sum(least) - least[0] + widths[0] <= most:  # what a row is about stays in one line
+        least[0] = widths[0]
     while sum(widths) > most:
         slack = [width if width > low else 0 for width, low in zip(widths, least)]
         widths[slack.index(max(slack))] -= 1
