@@ -129,6 +129,8 @@ def tables() -> dict[str, tuple[np.ndarray, np.ndarray]]:
         "all different": (codes[:12], np.arange(24).reshape(12, 2)),
         "more factors": (codes[:, :1], np.c_[factors, factors[:, ::-1]]),
         "steps of a half": (np.round(codes * 2) / 2, factors),
+        "huge": (1e6 * codes[:, [0, 1, 2, 0]], factors),
+        "minute": (1e-6 * codes[:, [0, 1, 2, 0]], factors),
     }
 
 
@@ -188,6 +190,8 @@ def of_estimators() -> Cases:
     tied = wide.mul(2).round()
     still = torch.cat([wide[:, :1], torch.ones(14, 1, dtype=torch.float64)], 1)
     some = {"wide": wide, "tied": tied, "still": still, "two": wide[:2], "line": wide[:, :1]}
+    twice = torch.cat([wide, wide[:, :1] - wide[:, 1:2]], 1)
+    some |= {"huge": 1e6 * twice, "minute": 1e-6 * twice}
     for name, table in some.items():
         yield f"{name}: bins", all_of(discretise, *((table, n) for n in (1, 2, 5, 20)))
         yield f"{name}: covariance", all_of(covariance, (table,))
@@ -212,7 +216,12 @@ def of_estimators() -> Cases:
             lambda e=estimator, f=form: [said(cka, wide[:n], tied[:n], estimator=e, form=f) for n in (3, 4, 14)],
         )
     for share in (0.5, 0.9, 1.0):
-        yield f"svcca {share}", lambda share=share: said(svcca, wide, tied, share=share)
+        yield (
+            f"svcca {share}",
+            lambda share=share: [
+                said(svcca, one, tied, share=share) for one in (wide, *some.values()) if len(one) == len(tied)
+            ],
+        )
     layers = {"a": wide, "b": tied[:, :2], "c": still}
     yield "matrices of layers", lambda: [said(f, layers) for f in (cka_matrix, procrustes_matrix, svcca_matrix)]
     yield "minibatches", lambda: [said(minibatch_cka, layers, batch_size=n) for n in (3, 4, 5, 7, 14, 20)]

@@ -22,7 +22,7 @@ class Grouped:
     start: Int[np.ndarray, "moving sample"]
     size: Int[np.ndarray, "moving sample"]
     """Where a row's own group starts, and how many rows it has."""
-    anchors: tuple[Int[np.ndarray, " anchor"], ...]
+    anchors: tuple[Int[np.ndarray, " _"], ...]
     """For every moving factor the rows that share their value with another row."""
 
 
