@@ -20,7 +20,7 @@ MUCH = 0.2
 
 def recorded(processes: int = 2) -> None:
     """Bring the record up to date: all of it, or the test files that are new or differ."""
-    now = {path: _sum(ROOT / path) for path in _test_files()}
+    now = {path: _sum(ROOT / path, *_helpers(ROOT / path)) for path in _test_files()}
     known = _known()
     other = sorted(path for path, checksum in now.items() if known["tests"].get(path) != checksum)
     if len(other) > MUCH * len(now):
@@ -96,8 +96,13 @@ def _test_files() -> Iterator[str]:
             yield name
 
 
-def _sum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _helpers(test: Path) -> list[Path]:
+    """Modules beside a test that are no tests: it may import them."""
+    return sorted(path for path in test.parent.glob("*.py") if not path.name.startswith("test_"))
+
+
+def _sum(*paths: Path) -> str:
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 if __name__ == "__main__":

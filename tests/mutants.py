@@ -464,7 +464,7 @@ def _to_try(given: argparse.Namespace, chosen: list[Change]) -> list[tuple[int, 
 def _where_now(one: dict[str, Any]) -> Change | None:
     """The same change, where it stands in the file of today."""
     same = [c for c in changes_of(ROOT / one["file"]) if (c.before, c.after) == (one["before"], one["after"])]
-    return min(same, key=lambda change: abs(change.line - one["line"]), default=None)
+    return min(same, key=lambda c: (abs(c.line - one["line"]), abs(c.place - one["place"])), default=None)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Cases for test_same_numbers.py at the edges: nothing, one, two; ties; exactly at a threshold; what never varies."""
 
+import base64
 import dataclasses
 import io
 import itertools
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import torch
+from PIL import Image
 
 import unweave as uw
 from unweave.data import WORLDS, cells, image_sources, pairings, pairs, pixels, sequences
@@ -23,7 +25,7 @@ from unweave.data.factors import Factor, FactorSpace
 from unweave.data.images import Images
 from unweave.data.labels_csv import read_labels_csv
 from unweave.data.micro import SPACE, Micro
-from unweave.data.notebook import chosen_rows
+from unweave.data.notebook import chosen_rows, strip_of
 from unweave.data.pairs_csv import checked_pairs, read_pairs_csv
 from unweave.data.pcl_toy import PCLToy
 from unweave.data.procedural import disc, dsprites, nuisances, shapes3d, sprites
@@ -82,6 +84,7 @@ from unweave.models.optimisers import StackedUpdate
 from unweave.models.posteriors import Diagonal, under_prior
 from unweave.models.precision_budget import precision_budget
 from unweave.studies import cost, verdicts
+from unweave.studies.index import frame
 from unweave.studies.statistics import intervals, permutation
 from unweave.studies.statistics.line_search import line_search
 from unweave.studies.statistics.pairwise import holm, pairwise
@@ -149,7 +152,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "dci": [{"n_rounds": 2, "n_train": 20, "n_test": 10, "seed": 1}],
     "sap_score": [{"continuous": True}, {"n_train": 20, "n_test": 10, "seed": 1}],
     "explicitness": [{"scheme": "ovr"}, {"n_train": 20, "n_test": 10, "seed": 1}],
-    "ds": [{"form": form, "n_neighbours": n} for form in ("bounded", "published") for n in (1, 3)],
+    "ds": [{"form": form, "n_neighbours": n} for form in ("bounded", "printed") for n in (1, 3)],
     "mutual_info_score": [{"n_bins": 2}],
     "effective_rank": [{"centre": True}],
     "mle": [{"neighbours": (2,)}, {"neighbours": (3, 5), "averaging": "mackay_ghahramani"}],
@@ -210,6 +213,21 @@ def of_estimators() -> Cases:
         other = table.flip(1) * 2 + 0.1
         for measured in (cka, svcca, procrustes, matching):
             yield f"{name}: {measured.__name__}", all_of(measured, (table, other), (table, table))
+    little = {
+        "single": wide[:1, :1],
+        "no rows": wide[:0],
+        "no columns": wide[:, :0],
+        "row": wide[:1],
+        "flat": wide[:, 0],
+    }
+    for name, table in little.items():
+        yield (
+            f"{name}, asked",
+            lambda table=table: (
+                [said(f, table, table) for f in (cka, svcca, procrustes, matching, spi, renyi)]
+                + [said(f, table) for f in (intrinsic, renyi_entropy)]
+            ),
+        )
     for estimator, form in itertools.product(("unbiased", "biased"), ("auto", "gram", "feature")):
         yield (
             f"cka {estimator} {form}",
@@ -374,6 +392,10 @@ def of_supervised() -> Cases:
     ]  # fmt: skip
     yield "splits", lambda: [said(split, codes, factors, **size) for size in sizes]
     ordered = np.sort(labels_of)[:, None]
+    yield (
+        "ds of two rows",
+        lambda: [said(ds.ds, codes[rows], factors[rows], n_neighbours=1) for rows in ([0, 3], [3, 0, 5])],
+    )
     yield "sorted rows", lambda: [said(split, codes, ordered, **size) for size in sizes]
     steps = np.c_[np.arange(12) // 6, np.zeros(12, int)]
     yield (
@@ -673,6 +695,13 @@ def of_statistics() -> Cases:
             for table in (notes, notes[:0], notes[[3]], notes[[4]], notes.drop("cost.device"), notes[:1])
         ],
     )
+    values_of: list[list[Any]] = [
+        ["inf", "x"], ["inf"], [1, "inf"], [0.5, "inf"], [0.5, "x"], [1, 0.5, "nan"], [1, 0.5], [None, "inf"],
+        [True, 1.0],
+        [[0.5, "inf"], None], ["-inf", 2.5, None], [{"a": 1}, 2],
+    ]  # fmt: skip
+    yield "columns of a store", lambda: [frame([{"x": one} for one in column])["x"].to_list() for column in values_of]
+    yield "kinds of columns", lambda: [str(frame([{"x": one} for one in column])["x"].dtype) for column in values_of]
     yield "durations", lambda: [duration(float(s)) for s in (0, 0.9, 59.9, 60, 61, 3599, 3600, 3660, 7325, math.inf)]
 
 
@@ -1058,6 +1087,8 @@ def of_data() -> Cases:
         np.array([1e300]), np.array([], dtype=np.float64), np.array([3], dtype=np.uint8), [" a ", "b"], [1, 2], [None],
     ]  # fmt: skip
     yield "columns", lambda: [said(cells.as_column, column, lambda row: f"row {row}") for column in columns]
+    for n_channels in (1, 2, 3, 4):
+        yield f"strip of {n_channels} channels", partial(_strip, n_channels)
     yield "ranks of words", lambda: cells.ranks(np.array(["b", "a", "b", "c"]))
     rows: list[Any] = [
         0, -1, 9, 10, -10, -11, slice(None), slice(2, 8, 3), slice(8, 2), [1, 2], [], [10], [-10], [-11], [0.5], "a",
@@ -1109,6 +1140,13 @@ def of_data() -> Cases:
             )
         ],
     )
+
+
+def _strip(n_channels: int) -> Any:
+    images = torch.linspace(-0.1, 1.1, 2 * n_channels * 6).view(2, n_channels, 2, 3)
+    found = strip_of(images)
+    content = base64.b64decode(found.split("base64,")[1].split('"')[0])
+    return [found.partition("src")[0], np.asarray(Image.open(io.BytesIO(content)))]
 
 
 def _pairs(pairing: pairings.Pairing, space: FactorSpace) -> Any:
