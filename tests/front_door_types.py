@@ -13,6 +13,7 @@ from unweave.evaluation.evaluation import Evaluation
 from unweave.evaluation.finding import Finding
 from unweave.evaluation.scores import Scores
 from unweave.evaluation.similarity import Similarity
+from unweave.metrics import Metric
 from unweave.metrics.dimension.intrinsic import Intrinsic
 from unweave.models import Likelihood, Method, Model, Network, Objective, Optimiser
 from unweave.models.posteriors import Code
@@ -94,3 +95,4 @@ OPTIMISERS: list[type[Optimiser]] = [uw.AdaGrad, uw.Adam, uw.AdamW, uw.SGD]
 assert_type(uw.BetaVAE(6), uw.BetaVAE)
 assert_type(uw.zoo(), uw.Zoo)
 assert_type(uw.zoo().load("demo-0"), uw.Run)
+assert_type(uw.own_metric(abs), Metric)

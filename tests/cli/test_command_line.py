@@ -242,13 +242,19 @@ def test_commands_that_need_an_extra(
 
 
 def test_silence_ends(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setattr(console, "PATIENCE", 0.02)
+    monkeypatch.setattr(console, "AGAIN", 0.02)
     with console.patiently("counting"):
         time.sleep(0.2)
     assert "counting: 0 s so far" in capsys.readouterr().err
     with console.patiently("counting", quiet=True):
         time.sleep(0.05)
     assert not capsys.readouterr().err
+    monkeypatch.setattr(console, "AGAIN", 1000.0)
+    monkeypatch.setattr(console, "PATIENCE", 0.02)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with console.patiently("counting"):
+        time.sleep(0.2)
+    assert "counting: 0 s so far" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -258,7 +264,7 @@ def test_silence_ends(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
 def test_commands_that_take_long_say_so(
     words: str, work: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(console, "PATIENCE", 1e-4)
+    monkeypatch.setattr(console, "AGAIN", 1e-4)
     np.save("table.npy", np.random.default_rng(0).normal(size=(3000, 40)))
     assert main(words.split()) == 0
     assert re.search(r"(estimating|reading).*s so far", capsys.readouterr().err)

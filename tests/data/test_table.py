@@ -152,7 +152,7 @@ def test_other_faults_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="missing must be one of refuse, mean, drop, not 'zero'"):
         as_world(tmp_path / "a.csv", {"missing": "zero"})
     with pytest.raises(ValueError, match="filled in by themselves"):
-        Table(names=("a",), means=(0.0,), deviations=(0.0,))
+        Table(names=("a",), means=(0.0,)).known_columns()
 
 
 def test_a_column_that_never_changes_stays_and_is_said(tmp_path: Path) -> None:

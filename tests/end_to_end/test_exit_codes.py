@@ -131,6 +131,9 @@ FAILING = {
     "sample": [("sample nowhere", 2), ("sample bad", 2), ("sample torn", 1), ("sample good --label x=1", 2)],
     "explore": [("explore nowhere", 2), ("explore text", 2)],
     "intrinsic": [("intrinsic nowhere", 2), ("intrinsic holed.npz", 2), ("intrinsic bad", 2), ("intrinsic torn", 1)],
+    "zoo": [("zoo nowhere", 2), ("zoo pull", 2), ("zoo --zoo nowhere", 2)],
+    "new": [("new", 2), ("new nothing x", 2), ("new metric ../x", 2)],
+    "completion": [("completion", 2), ("completion nowhere", 2)],
     "bench": [("bench nowhere", 2), ("bench train nowhere", 2), ("bench train --ways nowhere", 2)],
 }
 """What to type, and the status it ends with."""

@@ -346,8 +346,11 @@ def test_bad_files(tmp_path: Path) -> None:
         read_posteriors(tmp_path / "both.npz")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         read_posteriors(tmp_path / "nowhere.npz")
-    (tmp_path / "text.csv").write_text("a")
+    (tmp_path / "text.txt").write_text("a")
     with pytest.raises(ValueError, match="neither a run's folder nor an npz"):
+        read_posteriors(tmp_path / "text.txt")
+    (tmp_path / "text.csv").write_text("a\n1\n")
+    with pytest.raises(ValueError, match="has no column of codes"):
         read_posteriors(tmp_path / "text.csv")
 
 

@@ -198,6 +198,9 @@ COMMANDS = [
         "--start 2 --most 3 --threshold 0.1 --examples 40 --method elbow",
     ),
     Command("bench --rounds 1 --seconds 0.02 --models 2 --batch-size 8 --ways alone --json"),
+    Command("new metric thing --folder out --json", (), "out/thing.py"),
+    Command("completion fish"),
+    Command("zoo list --json"),
     Command("demo --steps 3 --quiet --folder new", (), "new/report.html", "--seed 1"),
 ]
 

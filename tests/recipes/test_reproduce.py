@@ -158,7 +158,8 @@ def test_any_study_has_a_report(tmp_path: Path) -> None:
     results = run_study(tiny("smoke"), tmp_path)
     page = write_study_page(Store(tmp_path), read_record(tmp_path / ".unweave", "tiny-smoke"))
     text = page.read_text()
-    assert "codes.mean.total_correlation" in text
+    assert "codes: mean total correlation" in text
+    assert "codes.mean.total_correlation" not in text
     assert "beta_vae beta 4" in text
     name = slug("By setting: mean over seeds with its 95 % interval")
     rows = list(csv.DictReader((page.parent / "tables" / f"{name}.csv").read_text().splitlines()))

@@ -58,6 +58,7 @@ def all_words() -> dict[str, Words]:
     from unweave.cli import COMMANDS
     from unweave.cli.new import KINDS
     from unweave.cli.study import ACTIONS
+    from unweave.cli.zoo import ACTIONS as OF_ZOO
     from unweave.data import WORLDS
     from unweave.recipes.reproductions import REPRODUCTIONS
 
@@ -65,7 +66,7 @@ def all_words() -> dict[str, Words]:
     firsts: dict[str, tuple[str, ...]] = {name: (word,) for name, word in FIRST.items()}
     firsts |= dict.fromkeys(("train", "dimension", "perturb", "intrinsic"), worlds) | {"worlds": ("get", *worlds)}
     firsts |= {"study": tuple(ACTIONS), "reproduce": tuple(REPRODUCTIONS), "new": tuple(KINDS)}
-    firsts |= {"completion": tuple(SHELLS)}
+    firsts |= {"completion": tuple(SHELLS), "zoo": tuple(OF_ZOO)}
     found = {"": Words(tuple(COMMANDS), {"--help": (), "--version": ()})}
     for name in COMMANDS:
         found[name] = Words(firsts.get(name, ()))

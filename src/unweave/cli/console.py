@@ -79,14 +79,14 @@ def _print_rows(columns: Sequence[str], cells: list[list[str]]) -> None:
 
 @contextlib.contextmanager
 def patiently(words: str | Callable[[], str], quiet: bool = False) -> Iterator[None]:
-    """A line on standard error once something takes longer than two seconds, and again every ten."""
+    """A line on standard error once something takes longer than two seconds, and every ten; in a log, every ten."""
     if quiet:
         yield
         return
     begin, ended = time.monotonic(), threading.Event()
 
     def tell() -> None:
-        patience = PATIENCE
+        patience = PATIENCE if sys.stderr.isatty() else AGAIN
         while not ended.wait(patience):
             patience = AGAIN
             text = words if isinstance(words, str) else words()

@@ -9,7 +9,7 @@ from typing import Any
 from unweave.cli.console import patiently, print_json, print_table, say
 from unweave.cli.measuring import add_role_options, role_words, roles_of
 from unweave.cli.options import command, parse, read, whole
-from unweave.config import unknown
+from unweave.config import Range, check, unknown
 from unweave.evaluation.diagnosis import Latent
 from unweave.evaluation.posterior_file import read_posteriors
 from unweave.evaluation.tables import Roles
@@ -100,8 +100,7 @@ def _factors(given: argparse.Namespace) -> tuple[int | None, Roles]:
     if len(roles.factors) != 1 or not roles.factors[0].lstrip("-").isdecimal():
         return None, roles
     n = int(read(int, roles.factors[0], "factors"))
-    if not 1 <= n <= 10**6:
-        raise ValueError(f"--factors must be 1 to 1,000,000, not {n}")
+    check("--factors", n, Range(1, 10**6))
     return n, replace(roles, factors=())
 
 

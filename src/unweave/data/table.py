@@ -52,12 +52,8 @@ class Table(World):
     rows: int = noted(0, help="how many; filled in by itself", hidden=True, least=0, most=10**12)
     names: tuple[str, ...] = noted((), help="of the columns; filled in by itself", hidden=True)
     means: tuple[float, ...] = noted((), help="of the columns; filled in by itself", hidden=True)
-    deviations: tuple[float, ...] = noted((), help="of the columns; filled in by itself", hidden=True)
+    deviations: tuple[float, ...] = noted((), help="of the columns; filled in by itself", hidden=True, above=0)
     label_names: tuple[str, ...] = noted((), help="filled in by itself", hidden=True)
-
-    def __post_init__(self) -> None:
-        if not len(self.names) == len(self.means) == len(self.deviations) or any(d <= 0 for d in self.deviations):
-            raise ValueError("names, means and deviations are filled in by themselves, one of each a column")
 
     def card(self) -> Card:
         here = bool(self.path) and self._place().exists()
@@ -69,6 +65,8 @@ class Table(World):
         return Card(title, (len(known.names),), known.rows or None, None, here, get, note, labels, columns=known.names)
 
     def known_columns(self) -> Columns | None:
+        if not len(self.names) == len(self.means) == len(self.deviations):
+            raise ValueError("a table's names, means and deviations are filled in by themselves, one of each a column")
         return Columns(self.names, self.means, self.deviations, self.missing == "mean") if self.names else None
 
     def resolve(self) -> World:

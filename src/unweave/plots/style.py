@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unweave.plots.arrays import TYPES
+from unweave.plots.shown import shown_figure
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -42,9 +43,7 @@ def new_figure(
 
 def bare_figure(width: float | int, height: float | int) -> "matplotlib.figure.Figure":
     """A figure without axes."""
-    from unweave.plots.shown import ShownFigure
-
-    return ShownFigure(figsize=(width, height), dpi=DPI, facecolor=SURFACE)
+    return shown_figure()(figsize=(width, height), dpi=DPI, facecolor=SURFACE)
 
 
 def quiet(axes: "matplotlib.axes.Axes") -> None:
