@@ -36,6 +36,7 @@ LAYERS = [
 """Judged by the weights of runs, of which only untrained ones are here."""
 
 DEAR = (
+    "k-6",
     *("b-fig-8.1", "b-fig-8.6", "b-fig-8.7", "b-fig-8.8", "b-fig-8.9", "b-fig-8.10", "b-fig-8.12"),
     *("b-table-8.2", "b-table-8.3", "b-table-8.4", "b-table-8.5", "b-table-8.7", "b-table-8.8", "b-table-D.5"),
     *(

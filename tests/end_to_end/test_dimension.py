@@ -171,6 +171,7 @@ def test_a_model_that_fails_is_named(tmp_path):
         dimension(wild, DimensionSearch(steps=6, examples=60, start=2.0, most=4.0), tmp_path)
 
 
+@pytest.mark.slow
 def test_workers_find_the_same(capsys):
     here = answered(capsys, "--threshold", "4.5", "--start", "2", "--folder", "here")
     there = answered(capsys, "--threshold", "4.5", "--start", "2", "--folder", "there", "--workers", "1")

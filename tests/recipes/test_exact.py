@@ -33,6 +33,7 @@ def test_every_descent_ends_in_the_global_minimum(judge, monkeypatch):
     assert stuck.cosine > 0.1
 
 
+@pytest.mark.slow
 def test_the_elbo_approaches_the_regularised_likelihood(judge, monkeypatch):
     monkeypatch.setitem(fig_7_6.N_POINTS, "smoke", 200)
     assert judge("z-fig-7.6") == ["agrees"] * 2

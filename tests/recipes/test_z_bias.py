@@ -90,6 +90,7 @@ def test_the_whole_chain_and_every_page(tmp_path: Path, monkeypatch: pytest.Monk
     assert {one.resolve().id for one in follow(first)} <= set(first.ids)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tiny")
 def test_beyond_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bias, "METRICS", ("mig",))

@@ -51,7 +51,7 @@ class Table(World):
     where: str = noted("", help="the full path; filled in by itself", hidden=True)
     rows: int = noted(0, help="how many; filled in by itself", hidden=True, least=0, most=10**12)
     names: tuple[str, ...] = noted((), help="of the columns; filled in by itself", hidden=True)
-    means: tuple[float, ...] = noted((), help="of the columns; filled in by itself", hidden=True)
+    means: tuple[float, ...] = noted((), help="of the columns; filled in by itself", hidden=True, least=-1e300)
     deviations: tuple[float, ...] = noted((), help="of the columns; filled in by itself", hidden=True, above=0)
     label_names: tuple[str, ...] = noted((), help="filled in by itself", hidden=True)
 

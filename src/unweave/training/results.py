@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 import torch
 
 from unweave.config import fingerprint
+from unweave.files import load_json
 from unweave.models.optimisers import Tensors
 from unweave.runs.folder import RunFolder
+from unweave.runs.names import read_plain
 from unweave.training.checkpoint import to_bytes
 from unweave.training.engine import Engine, Failure
 from unweave.training.experiment import Experiment, Form, experiment_to, read_experiment
@@ -19,8 +21,8 @@ from unweave.training.history import Recording, write_history
 
 LAST_GOOD = "last_good.safetensors"
 
-OURS = ("config.json", "environment.json", "member.json", "checkpoints", "SHA256SUMS")
-"""What a kill may leave in a folder before anything in it counts."""
+OURS = ("config.json", "environment.json", "member.json", "checkpoints", "snapshots", "measures", "SHA256SUMS")
+"""What a kill may leave in a folder before anything in it counts, and empty folders of a run that lost its files."""
 
 AT_A_TIME = 16
 """Folders that are written side by side."""
@@ -55,7 +57,7 @@ def claim(folder: RunFolder, experiment: Experiment) -> None:
 
 def refuse_others(folder: RunFolder) -> None:
     """A run has a folder of its own: it is not spilled among pictures, tables or other runs."""
-    if folder.sums() or not folder.path.is_dir():
+    if folder.sums() or not folder.path.is_dir() or _was_a_run(folder):
         return
     found = sorted(path.name for path in folder.path.iterdir() if path.name not in OURS and path.name[0] != ".")
     if found:
@@ -63,6 +65,15 @@ def refuse_others(folder: RunFolder) -> None:
         raise ValueError(
             f"{folder.path} holds other things ({found[0]}{more}), and a run needs a folder of its own: choose another"
         )
+
+
+def _was_a_run(folder: RunFolder) -> bool:
+    """Whether this is a run that lost its list of files."""
+    try:
+        known = load_json(read_plain(folder.path, "config.json", most=1 << 20))
+    except (OSError, ValueError):
+        return False
+    return isinstance(known, dict) and {"world", "objective", "network", "steps"} <= set(known)
 
 
 def ended(folder: RunFolder) -> bool:
