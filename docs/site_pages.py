@@ -19,6 +19,7 @@ NEIGHBOURS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md
 """Markdown that stands beside docs/ in the repository, and in it on the site."""
 RESULTS = "results/about.md"
 """docs/results/README.md: beside index.html it cannot keep its name."""
+FIRST_NOTEBOOK = "notebooks/first_model.ipynb"
 LINK = re.compile(r"(!?\[[^]]*\]\()(?!https?:|#|mailto:)([^)#\s]+)(#[^)]*)?\)")
 
 
@@ -62,7 +63,7 @@ def moved(text: str, source: str, page: str) -> str:
 
 def _on_site(target: str) -> str | None:
     """Where a file of the repository is on the site, if it is there."""
-    renamed = {"README.md": "index.md", "docs/results/README.md": RESULTS}
+    renamed = {"README.md": "index.md", "docs/results/README.md": RESULTS, "docs/notebooks": FIRST_NOTEBOOK}
     if target in renamed:
         return renamed[target]
     if target in NEIGHBOURS:
