@@ -3,7 +3,9 @@
 import json
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +17,9 @@ from unweave.recipes.dimension import dimension, write_dimension
 from unweave.recipes.dimension_search import DimensionSearch
 from unweave.runs.folder import RunFolder
 from unweave.training.experiment import Experiment, Plan
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -73,3 +78,20 @@ def _begun(place: Path, name: str) -> RunFolder:
     config = json.loads((place / "one" / "config.json").read_text())
     folder.write_json("config.json", config | {"seed": 9})
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    from browsing import chromium
+
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def address(made: Path) -> Iterator[str]:
+    """Where the store is served."""
+    from browsing import served
+
+    with served(made) as found:
+        yield found

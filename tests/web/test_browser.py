@@ -7,22 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsing import PATIENCE, chromium, served
+from browsing import PATIENCE
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def address(made: Path) -> Iterator[str]:
-    with served(made) as found:
-        yield found
 
 
 @pytest.fixture

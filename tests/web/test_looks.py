@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsing import BARE, CUT, PATIENCE, all_seen, chromium, serious, served
+from browsing import BARE, CUT, PATIENCE, all_seen, serious, served
 from playwright.sync_api import Browser, Page, expect
 
 from unweave.pages.column_names import column_names
@@ -24,18 +24,6 @@ VIEWS = {
     "search": "/search/{search}",
     "nothing": "/run/nowhere",
 }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def address(made: Path) -> Iterator[str]:
-    with served(made) as found:
-        yield found
 
 
 @pytest.fixture

@@ -1,8 +1,5 @@
 """A run on a table in the explorer: sliders move columns, in their own units, and nothing asks for pictures."""
 
-import shutil
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +10,6 @@ from fastapi.testclient import TestClient
 
 import unweave as uw
 from unweave.web.app import create_app
-from unweave.web.serve import listen
 
 HERE = "http://127.0.0.1"
 VALUES = np.random.default_rng(0).normal(size=(200, 1)) * [1.0, 300.0] + [5.0, 2000.0]
@@ -52,31 +48,19 @@ def test_columns_rows_and_decoded_rows(store: Path) -> None:
 @pytest.fixture
 def place(store: Path) -> Iterator[str]:
     """A server of the store."""
-    import uvicorn
+    from browsing import served
 
-    listening = listen("127.0.0.1", 0)
-    told = uvicorn.Config(create_app(store), log_level="error", ws="none", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(told)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    yield f"{HERE}:{listening.getsockname()[1]}"
-    server.should_exit = True
-    thread.join(timeout=10)
-    listening.close()
+    with served(store) as address:
+        yield address
 
 
 @pytest.mark.browser
 def test_sliders_move_the_columns(place: str) -> None:
-    from playwright.sync_api import expect, sync_playwright
+    from browsing import chromium
+    from playwright.sync_api import expect
 
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("no chromium on this machine: the page was not tested in a browser")
     troubles: list[str] = []
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=path, args=["--no-sandbox", "--no-first-run"])
+    with chromium() as browser:
         page = browser.new_page(base_url=place)
         page.set_default_timeout(60_000)
         page.on("pageerror", lambda error: troubles.append(str(error)))
@@ -90,5 +74,4 @@ def test_sliders_move_the_columns(place: str) -> None:
         expect(weight).not_to_have_text(before)
         page.locator("#traversals").scroll_into_view_if_needed()
         expect(page.locator("#traversals figure")).to_have_count(2)
-        browser.close()
     assert troubles == []

@@ -7,7 +7,7 @@ from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import command, parse
 from unweave.files import as_typed
 from unweave.recipes.opened import Run
-from unweave.recipes.zoo import SHOWN, build_zoo, pull, push, put, zoo
+from unweave.recipes.zoo import SHOWN, build_zoo, pull, push, zoo
 
 EXAMPLES = """examples:
   unweave zoo
@@ -61,13 +61,7 @@ def _pull(what: Sequence[str], place: str | None, as_json: bool) -> None:
             "unweave zoo pull takes a name and, if you like, a folder: unweave zoo pull demo-0 runs/demo-0"
         )
     name, target = what[0], Path(what[1] if len(what) > 1 else f"runs/{what[0].rpartition('/')[2]}")
-    if "/" in name:
-        opened = pull(name, target)
-    else:
-        if target.exists() and any(target.iterdir()):
-            raise ValueError(f"{target} is not empty; choose another folder")
-        put(zoo(place).load(name), target)
-        opened = Run(target)
+    opened = pull(name, target, place)
     if as_json:
         print_json({"folder": str(opened.path)})
         return

@@ -1,7 +1,8 @@
 """The columns of a table: their names, and the mean and deviation by which a model sees them all on one scale."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,20 @@ class Columns:
             if column is None:
                 raise ValueError(f"the column {name!r} holds words, and this model was trained on numbers there")
         return np.stack([column for column in found if column is not None], axis=1)
+
+
+def matching(patterns: Sequence[str], names: Sequence[str], missed: Callable[[str], str]) -> list[str]:
+    """The columns that names and patterns such as ``z*`` stand for, each once, in the order they are asked for.
+
+    ``missed`` is the sentence about a pattern that no column fits.
+    """
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        fitting = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
+        if not fitting:
+            raise ValueError(missed(pattern))
+        found |= dict.fromkeys(fitting)
+    return list(found)
 
 
 def shortened(names: Sequence[str], most: int = 8) -> str:

@@ -5,7 +5,6 @@ import shlex
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -14,7 +13,7 @@ import torch
 
 from unweave.config import later, noted, text, word
 from unweave.data.cells import as_column, packed
-from unweave.data.columns import Columns, shortened
+from unweave.data.columns import Columns, matching, shortened
 from unweave.data.files import Progress, data_folder, keep_arrays, kept_arrays
 from unweave.data.frames import SUFFIXES
 from unweave.data.image_sources import content_digest
@@ -72,7 +71,7 @@ class Table(World):
     def resolve(self) -> World:
         if self.digest and self.names:
             return self
-        return self._resolved(self._read())
+        return self._resolved(self._read(), self._digest())
 
     def near(self, folder: Path) -> World:
         """Where the table was, where the path says, or beside the run."""
@@ -96,15 +95,15 @@ class Table(World):
         if self.names and (read := self._read_before()) is not None:
             return read._as_data(self)
         read = self._read()
-        known = self._resolved(read) if not self.names else self
+        known = self if self.names else self._resolved(read, digest)
         keep_arrays(known._copy(), read.arrays())
         return read._as_data(known)
 
-    def _resolved(self, read: "_Read") -> "Table":
+    def _resolved(self, read: "_Read", digest: str) -> "Table":
         means, deviations = read.scale()
         return replace(
             self,
-            digest=self._digest(),
+            digest=digest,
             called=self.called or self._file().stem,
             where=str(self._file().absolute()),
             rows=len(read.values),
@@ -120,7 +119,7 @@ class Table(World):
     def _glance(self) -> "Table":
         """The same for a card, which refuses nothing."""
         try:
-            return self._resolved(self._read())
+            return self._resolved(self._read(), self._digest())
         except (ValueError, OSError):
             return self
 
@@ -252,16 +251,9 @@ class _Read:
 
 
 def _matching(patterns: Sequence[str], sheet: Sheet, place: str) -> tuple[str, ...]:
-    """The columns that names and patterns stand for, each once, in the order they are asked for."""
-    found: dict[str, None] = {}
-    for pattern in patterns:
-        names = [name for name in sheet.names if name == pattern] or [
-            name for name in sheet.names if fnmatchcase(name, pattern)
-        ]
-        if not names:
-            raise ValueError(f"{place}: {sheet.path} has no column {pattern!r}; it has {shortened(sheet.names)}")
-        found |= dict.fromkeys(names)
-    return tuple(found)
+    held = shortened(sheet.names)
+    told = f"{place}: {sheet.path} has no column"
+    return tuple(matching(patterns, sheet.names, lambda pattern: f"{told} {pattern!r}; it has {held}"))
 
 
 def _option(name: str, value: str) -> str:

@@ -14,13 +14,13 @@ underscore, so that a column ``year`` is not taken for a factor. Files without f
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unweave.data.cells import as_column
+from unweave.data.columns import matching
 from unweave.data.frames import read_frame
 from unweave.files import require_file
 
@@ -74,14 +74,9 @@ class Roles:
 
     def chosen(self, part: str, names: Sequence[str], path: Path) -> list[str]:
         """The columns of one part, in the order asked for; every pattern must be found."""
-        found: dict[str, None] = {}
-        for pattern in getattr(self, part):
-            fitting = [name for name in names if fnmatchcase(name, pattern)]
-            if not fitting:
-                held = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-                raise ValueError(f"{path} has no {pattern!r} for its {part}; it has {held or 'nothing'}")
-            found |= dict.fromkeys(fitting)
-        return list(found)
+        held = ", ".join(names[:12]) + (", …" if len(names) > 12 else "") or "nothing"
+        missed = f"for its {part}; it has {held}"
+        return matching(getattr(self, part), names, lambda pattern: f"{path} has no {pattern!r} {missed}")
 
 
 def read_tables(paths: Sequence[str | Path], roles: Roles = Roles()) -> list[CodeTable]:

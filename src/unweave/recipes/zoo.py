@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, overload
 from unweave.data.download import OpenAddress, download, open_https
 from unweave.data.files import data_folder
 from unweave.data.world import called
-from unweave.files import make_folder, parse_json, write_text
+from unweave.files import digest, make_folder, parse_json, write_text
 from unweave.recipes.opened import Run
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import check_name, read_plain
@@ -129,7 +129,7 @@ class Zoo(Sequence[ZooModel]):
                 path = place / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 download(f"{self.place.rstrip('/')}/{model.name}/{name}", path, size, open_address=self.open_address)
-                if _sha256(path.read_bytes()) != sha256:
+                if digest(path) != sha256:
                     raise ValueError(f"{name} of {model.name} is not the file that {LIST} lists: its sha256 differs")
             os.replace(place, target)
 
@@ -180,8 +180,8 @@ def put(run: Run, target: Path) -> ZooModel:
             folder.write(name, run.files.read(name))
     folder.write_json("scores.json", _without_long_lists(run.files.read_json("scores.json")))
     folder.write("README.md", card(run))
-    files = {name: content for name in (*folder.names(), "SHA256SUMS") if (content := (target / name).read_bytes())}
-    sizes = {name: (len(content), _sha256(content)) for name, content in sorted(files.items())}
+    places = {name: target / name for name in sorted((*folder.names(), "SHA256SUMS"))}
+    sizes = {name: (place.stat().st_size, digest(place)) for name, place in places.items()}
     experiment = run.experiment
     return ZooModel(
         run.path.name,
@@ -210,29 +210,32 @@ def shown_scores(kept: Mapping[str, Any]) -> dict[str, float]:
 
 def push(run: Run, name: str) -> str:
     """Put a run and its card on the Hugging Face hub as ``owner/model``; its address is returned."""
-    try:
-        from huggingface_hub import HfApi
-    except ImportError as error:
-        raise ModuleNotFoundError("the hub needs one more package: pip install 'unweave[hub]'") from error
     with tempfile.TemporaryDirectory() as folder:
         put(run, Path(folder) / "model")
-        hub = HfApi()
+        hub = _hub().HfApi()
         hub.create_repo(name, exist_ok=True)
         hub.upload_folder(repo_id=name, folder_path=str(Path(folder) / "model"))
     return f"https://huggingface.co/{name}"
 
 
-def pull(name: str, target: Path | str) -> Run:
-    """Bring a run from the Hugging Face hub (``owner/model``) into a folder, and open it."""
-    try:
-        from huggingface_hub import snapshot_download
-    except ImportError as error:
-        raise ModuleNotFoundError("the hub needs one more package: pip install 'unweave[hub]'") from error
+def pull(name: str, target: Path | str, place: str | None = None) -> Run:
+    """Bring a model of a zoo, or of the Hugging Face hub (``owner/model``), into a folder, and open it."""
     if Path(target).exists() and any(Path(target).iterdir()):
         raise ValueError(f"{target} is not empty; choose another folder")
-    patterns = [*CARRIED, "scores.json", "README.md", "SHA256SUMS"]
-    snapshot_download(name, local_dir=str(target), allow_patterns=patterns)
+    if "/" in name:
+        patterns = [*CARRIED, "scores.json", "README.md", "SHA256SUMS"]
+        _hub().snapshot_download(name, local_dir=str(target), allow_patterns=patterns)
+    else:
+        put(zoo(place).load(name), Path(target))
     return Run(target)
+
+
+def _hub() -> Any:
+    try:
+        import huggingface_hub
+    except ImportError as error:
+        raise ModuleNotFoundError("the hub needs one more package: pip install 'unweave[hub]'") from error
+    return huggingface_hub
 
 
 def _models(content: bytes, place: Path) -> list[ZooModel]:
@@ -265,10 +268,6 @@ def _fetched_list(place: str, open_address: OpenAddress) -> bytes:
 
 def _is_remote(place: str) -> bool:
     return "://" in place
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _told(one: ZooModel) -> str:

@@ -187,6 +187,11 @@ def read_experiment(folder: RunFolder) -> Experiment:
     return replace(found, world=found.world.near(folder.path))
 
 
+def is_experiment(plain: Any) -> bool:
+    """Whether this is the JSON form of an experiment, as far as its names tell."""
+    return isinstance(plain, dict) and {"world", "objective", "network", "steps"} <= set(plain)
+
+
 def experiment_to(experiment: Experiment) -> Any:
     """The JSON form of an experiment."""
     return to_plain(experiment)

@@ -29,7 +29,7 @@ from unweave.models.optimisers import Tensors
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import read_plain
 from unweave.training.checkpoint import model_with, read_tensors, to_bytes
-from unweave.training.experiment import experiment_from, experiment_to
+from unweave.training.experiment import experiment_from, experiment_to, is_experiment
 from unweave.training.run import Run
 from unweave.trusted import Untrusted
 
@@ -105,34 +105,27 @@ def from_pretrained(source: Path | str) -> Model:
     folder = RunFolder(_local(source), follow_links=True)  # the hub keeps its files behind links
     if not folder.has("config.json") and not (folder.path / "config.json").exists():
         raise FileNotFoundError(f"{folder.path} holds no exported model: it has no config.json")
-    if _is_run(folder):
+    config = parse_json(_content(folder, "config.json"), folder.path / "config.json")
+    if is_experiment(config):
         found = Run(folder.path)
         found.files = folder
         return found.model
-    config = _config(folder)
+    _check_known(config, folder.path / "config.json")
     method: Method = _part(folder, Method, config.get("method", {"name": BetaVAE.name}), "method")
     architecture: Architecture = _part(folder, Architecture, config.get("architecture"), "architecture")
     model = model_with(method, architecture, _weights(folder), folder.path / "model.safetensors")
     return model.to(memory_format=torch.channels_last).eval().requires_grad_(False)  # type: ignore[call-overload]
 
 
-def _is_run(folder: RunFolder) -> bool:
-    """Whether the folder is one that training wrote: its config.json is the experiment itself."""
-    config = parse_json(_content(folder, "config.json"), folder.path / "config.json")
-    return isinstance(config, dict) and "library_name" not in config and {"world", "objective", "steps"} <= set(config)
-
-
-def _config(folder: RunFolder) -> dict[str, Any]:
-    place = folder.path / "config.json"
-    config = parse_json(_content(folder, "config.json"), place)
-    config = config if isinstance(config, dict) else {}
-    library, version = config.get("library_name"), config.get("format")
+def _check_known(config: Any, place: Path) -> None:
+    """Refuse what is not the config of an export that this version reads."""
+    known = config if isinstance(config, dict) else {}
+    library, version = known.get("library_name"), known.get("format")
     if library != "unweave" or not isinstance(version, int) or version > FORMAT:
         raise ValueError(
             f"{place} is not a model of this version of unweave"
             f" (library {shown(library)}, format {shown(version)}, known up to {FORMAT})"
         )
-    return config
 
 
 def _part(folder: RunFolder, kind: type, plain: Any, name: str) -> Any:

@@ -16,7 +16,7 @@ from unweave.runs.folder import RunFolder
 from unweave.runs.names import read_plain
 from unweave.training.checkpoint import to_bytes
 from unweave.training.engine import Engine, Failure
-from unweave.training.experiment import Experiment, Form, experiment_to, read_experiment
+from unweave.training.experiment import Experiment, Form, experiment_to, is_experiment, read_experiment
 from unweave.training.history import Recording, write_history
 
 LAST_GOOD = "last_good.safetensors"
@@ -70,10 +70,9 @@ def refuse_others(folder: RunFolder) -> None:
 def _was_a_run(folder: RunFolder) -> bool:
     """Whether this is a run that lost its list of files."""
     try:
-        known = load_json(read_plain(folder.path, "config.json", most=1 << 20))
+        return is_experiment(load_json(read_plain(folder.path, "config.json", most=1 << 20)))
     except (OSError, ValueError):
         return False
-    return isinstance(known, dict) and {"world", "objective", "network", "steps"} <= set(known)
 
 
 def ended(folder: RunFolder) -> bool:
