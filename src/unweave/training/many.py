@@ -21,7 +21,7 @@ from unweave.training.fleet.members import check_structure
 from unweave.training.kernel_cache import kept_kernels
 from unweave.training.loop import drive, say
 from unweave.training.processes import train_side_by_side
-from unweave.training.results import claim, ended, for_all
+from unweave.training.results import claim, ended, for_all, refuse_others
 from unweave.training.running import GpuFailed, Interrupted, RunOptions
 
 Pair = tuple[Experiment, RunFolder]
@@ -178,11 +178,13 @@ def _home(pairs: Sequence[Pair]) -> RunFolder:
 
 def _train(pairs: Sequence[Pair], home: RunFolder, data: Data, how: RunOptions) -> None:
     experiments, folders = [e for e, _ in pairs], [folder for _, folder in pairs]
-    home.write_json(LIST, [folder.path.name for folder in folders])
-    for_all(lambda place: _join(*pairs[place], home, place), range(len(pairs)))
+    for_all(lambda pair: refuse_others(pair[1], pair[0]), pairs)
     torch.set_num_threads(experiments[0].plan.threads)
     with kept_kernels(experiments[0].plan.device, say):
-        failures = drive(FleetEngine(experiments, data, say), folders, home, how)
+        engine = FleetEngine(experiments, data, say)
+        home.write_json(LIST, [folder.path.name for folder in folders])
+        for_all(lambda place: _join(*pairs[place], home, place), range(len(pairs)))
+        failures = drive(engine, folders, home, how)
     for failure in failures:
         if failure:
             say(failure)
