@@ -22,6 +22,7 @@ from unweave.files import digest, make_folder, parse_json, write_text
 from unweave.recipes.opened import Run
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import check_name, read_plain
+from unweave.runs.row import reading_scores
 from unweave.training.export import card
 
 if TYPE_CHECKING:
@@ -173,13 +174,16 @@ def put(run: Run, target: Path) -> ZooModel:
     if not run.files.has("scores.json"):
         raise ValueError(f"{run.path} has no scores; measure it first with: unweave evaluate {run.path}")
     assert run.model is not None  # a run without finished weights says so here
+    kept, described = run.files.read_json("scores.json"), card(run)
+    with reading_scores(run.files):
+        scores = shown_scores(kept)
     shutil.rmtree(target, ignore_errors=True)
     folder = RunFolder(target)
     for name in CARRIED:
         if run.files.has(name):
             folder.write(name, run.files.read(name))
-    folder.write_json("scores.json", _without_long_lists(run.files.read_json("scores.json")))
-    folder.write("README.md", card(run))
+    folder.write_json("scores.json", _without_long_lists(kept))
+    folder.write("README.md", described)
     places = {name: target / name for name in sorted((*folder.names(), "SHA256SUMS"))}
     sizes = {name: (place.stat().st_size, digest(place)) for name, place in places.items()}
     experiment = run.experiment
@@ -190,7 +194,7 @@ def put(run: Run, target: Path) -> ZooModel:
         experiment.latents,
         experiment.steps,
         experiment.seed,
-        shown_scores(run.files.read_json("scores.json")),
+        scores,
         sizes,
     )
 
