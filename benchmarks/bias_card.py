@@ -1,15 +1,16 @@
 """Tables 4.2 to 4.5 of Zietlow (2022) on a card that one has for minutes: the chain in portions, without polars.
 
     python benchmarks/bias_card.py train --store STORE --seconds 540                          # the same call goes on
-    python benchmarks/bias_card.py train --store STORE --methods PCL --seconds 540     # side by side with the β-VAE's call
+    python benchmarks/bias_card.py train --store STORE --methods PCL --seconds 540     # beside the call with the β-VAE
     python benchmarks/bias_card.py measure --store STORE --processes 14
     python benchmarks/bias_card.py pack --store STORE --out "$OUT"                # a few files of at most 16 MiB each
     python benchmarks/bias_card.py unpack --store STORE --out FOLDER                # at home, or on the next machine
 
 ``train`` goes through the stages in order: models to choose from, those on original and noisy images; MIG of the first;
-the manipulation and its controls; models on what these make. It stops after ``--seconds``, with everything saved.
-Weights stay behind, but for those of manipulations and of the models on their sides (of all models to choose from while
-there is no manipulation). A call without the β-VAE waits for the manipulations that the one with it makes. At home: unpack, then `unweave reproduce z-table-4.2 --size small --folder STORE`.
+the manipulation and its controls; models on what these make. It stops after ``--seconds``, with everything saved. A call
+without the β-VAE waits for the manipulations that the call with it makes. Weights stay behind, but for those of
+manipulations and of the models on their sides (of all models to choose from while there is no manipulation). At home:
+unpack, then `unweave reproduce z-table-4.2 --size small --folder STORE`.
 """
 
 import argparse
