@@ -7,7 +7,7 @@
     python benchmarks/bias_card.py unpack --store STORE --out FOLDER                # at home, or on the next machine
 
 ``train`` goes through the stages in order: models to choose from, those on original and noisy images; MIG of the first;
-the manipulation and its controls; models on what these make. It stops after ``--seconds``, with everything saved. A call
+the manipulation and its controls; models on what these make. It stops after ``--seconds``, everything saved. A call
 without the β-VAE waits for the manipulations that the call with it makes. Weights stay behind, but for those of
 manipulations and of the models on their sides (of all models to choose from while there is no manipulation). At home:
 unpack, then `unweave reproduce z-table-4.2 --size small --folder STORE`.
