@@ -91,13 +91,13 @@ def _parts(todo: list[Pair], size: int | None, data: Data) -> list[list[Pair]]:
         return []
     largest = max((experiment for experiment, _ in todo), key=lambda e: (len(e.objective.phases()), e.latents))
     fitting = models_that_fit(largest, form_of(largest.objective, data))
-    chosen = min(size or len(todo), fitting)
+    chosen = min(size or len(todo), len(todo), fitting)
     # equal fleets: 50 that fit by 40 are 25 and 25
     count = -(-len(todo) // chosen)
     chosen = -(-len(todo) // count) if size is None else chosen
     if count > 1 or data.store.device.type == "cuda":
         fleets = "one fleet" if count == 1 else f"{count} fleets of up to {chosen}"
-        used = f"{fitting:,} fit, so {min(1.0, chosen / fitting):.0%} of the memory is in use"
+        used = f"{fitting:,} fit, so {chosen / fitting:.0%} of the memory is in use"
         say(f"{len(todo)} models in {fleets}: {used if fitting < 10_000 else 'thousands more would fit'}")
     return [todo[begin : begin + chosen] for begin in range(0, len(todo), chosen)]
 
