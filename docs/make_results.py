@@ -91,7 +91,9 @@ def restyle(page: Path) -> None:
     if page.exists():
         text = page.read_text(encoding="utf-8")
         style = f"<style>{STYLES.read_text(encoding='utf-8')}</style>"
-        page.write_text(re.sub(r"<style>.*?</style>", lambda _: style, text, count=1, flags=re.DOTALL), encoding="utf-8")
+        page.write_text(
+            re.sub(r"<style>.*?</style>", lambda _: style, text, count=1, flags=re.DOTALL), encoding="utf-8"
+        )
 
 
 def mark_superseded(folder: Path) -> None:
