@@ -154,6 +154,9 @@ def test_a_store_becomes_a_zoo_of_rounded_weights_that_a_server_holds(
     assert told["bytes"] == sum(told["sizes"].values())
     monkeypatch.setattr("unweave.recipes.opened.evaluate", None)  # the same weights are not measured twice
     assert main([*chosen, *MEASURED]) == 0
+    capsys.readouterr()
+    assert main(["zoo", "--zoo", served]) == 0
+    assert f"unweave zoo pull NAME --zoo {served}" in " ".join(capsys.readouterr().out.split())
     assert main(["zoo", "pull", "micro-beta_vae-1", "runs/pulled", "--zoo", served]) == 0
     small, large = (uw.load(place) for place in ("runs/pulled", runs[1]))
     sizes = [(one.path / "model.safetensors").stat().st_size for one in (small, large)]
@@ -176,7 +179,7 @@ def test_runs_of_a_store_are_named_by_what_they_are_where_that_is_enough(runs: l
     shutil.copytree(store, tmp_path / "store")
     shutil.copytree(runs[0], tmp_path / "store/again")
     assert list(runs_in([tmp_path / "store"])) == ["again", "one", "micro-beta_vae-1"]
-    with pytest.raises(ValueError, match="no finished run in .* is one of those"):
+    with pytest.raises(ValueError, match=r"no finished run in .* is one of those"):
         runs_in([store], Filter(methods=["vae"]))
     with pytest.raises(ValueError, match="two runs are called one"):
         runs_in([runs[0], runs[0]])

@@ -73,7 +73,9 @@ def _list(what: Sequence[str], place: str | None, as_json: bool) -> None:
     ]
     titles = [name.partition(".")[0].removesuffix("_score") for name in scores]
     print_table(f"zoo at {found.place}", ["name", "world", "objective", "latents", *titles], rows)
-    say("scores are of mean codes. Open one with uw.load('zoo:NAME'), or bring it here with: unweave zoo pull NAME")
+    where = f" --zoo {as_typed(place)}" if place else ""
+    load = f"uw.zoo({place!r}).load('NAME')" if place else "uw.load('zoo:NAME')"
+    say(f"scores are of mean codes. Open one with {load}, or bring it here with: unweave zoo pull NAME{where}")
 
 
 def _pull(what: Sequence[str], place: str | None, as_json: bool) -> None:
