@@ -303,3 +303,17 @@ def test_a_device_gives_the_same(gpu: torch.device) -> None:
     here = measure(codes, factors, metrics=names, seeds=2)
     for name, number in here.numbers.items():
         assert there[name].value == pytest.approx(number.value, rel=1e-6, abs=1e-9), name
+
+
+def test_a_curve_over_all_samples_is_written_as_a_few_of_its_points() -> None:
+    """TwoNN's two lists made a run's scores.json three times as long as all the rest."""
+    codes = np.random.default_rng(0).normal(size=(600, 3))
+    found = measure(codes, metrics=["two_nn"], seeds=0)
+    whole, written = found.parts["two_nn"], found.to_plain()["parts"]["two_nn"]
+    assert len(whole.log_ratio) == 540
+    for name in ("log_ratio", "log_survival"):
+        curve = getattr(whole, name).tolist()
+        assert len(written[name]) == 200
+        assert written[name][0] == curve[0]
+        assert written[name][-1] == curve[-1]
+        assert written[name] == sorted(set(written[name]) & set(curve))

@@ -198,10 +198,11 @@ def _score_table(kept: Mapping[str, Any]) -> str:
     rows = "\n".join(
         f"| {name} | {' | '.join(_with_interval(side.get(name)) for side in sides)} |" for name in sides[0]
     )
+    has_intervals = any(one["low"] is not None for side in sides for one in side.values())
     heads = " | ".join(f"{name} codes" for name in ("mean", "sampled") if name in kept)
     return f"""## Scores
 
-Of {kept["n_samples"]:,} examples, with intervals at 95 % over random halves of them.
+Of {kept["n_samples"]:,} examples{", with intervals at 95 % over random halves of them" if has_intervals else ""}.
 
 | score | {heads} |
 |---|{"---|" * len(sides)}

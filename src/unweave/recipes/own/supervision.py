@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from unweave.data.micro import Micro
 from unweave.data.micro_segments import MicroSegments
@@ -65,7 +65,7 @@ MCC = "scores.mean.mcc"
 
 EXTENTS = {"smoke": Extent(10, steps=2_000), "small": Extent(10, steps=10_000), "paper": Extent(50, steps=30_000)}
 
-Parts = Mapping[str, "pl.DataFrame"]
+Parts: TypeAlias = "Mapping[str, pl.DataFrame]"
 
 
 def study(size: str) -> Study:

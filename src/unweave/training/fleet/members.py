@@ -18,7 +18,7 @@ from unweave.training.experiment import Experiment
 PLAIN = {"images", "noise", "second_images", "second_noise", "permutation"}
 """Parts of a batch that need nothing of a world but its examples."""
 
-OWN = ("objective", "latents", "seed", "init", "warmup", "snapshots")
+OWN = ("objective", "latents", "seed", "init", "warmup", "snapshots", "holdout")
 """Fields of an experiment in which members may differ freely; of the objective, only the posterior must agree."""
 
 
