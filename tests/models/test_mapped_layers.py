@@ -16,10 +16,9 @@ CASES = [(1, 32, 4), (3, 16, 4), (16, 32, 4), (32, 64, 2), (64, 128, 4), (5, 7, 
 
 
 @pytest.fixture(autouse=True)
-def exact_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others may have allowed PyTorch to round its factors."""
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+def exact_products() -> None:
+    """Other tests may have allowed PyTorch to round its factors."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 
 
 @pytest.mark.parametrize("device", DEVICES)
