@@ -25,10 +25,10 @@ from unweave.files import digest, make_folder, parse_json, write_text
 from unweave.recipes.opened import Run
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import check_name, read_plain
-from unweave.runs.row import reading_scores
+from unweave.runs.row import read_object, reading_scores
 from unweave.runs.state import state_of
 from unweave.training.checkpoint import read_tensors, to_bytes
-from unweave.training.export import card
+from unweave.training.export import card, score_table
 
 if TYPE_CHECKING:
     import pandas
@@ -256,6 +256,7 @@ def put(run: Run, target: Path, way: Put = Put()) -> ZooModel:
     if scores is not None:
         with reading_scores(run.files):
             shown_scores(scores)
+            score_table(scores)
     shutil.rmtree(target, ignore_errors=True)
     folder = RunFolder(target)
     for name, content in carried.items():
@@ -303,7 +304,8 @@ def _is_rounded(content: bytes) -> bool:
 def _known_scores(run: Run, target: Path, before: bytes, weights: bytes) -> Any:
     """The scores of these very weights: the run's own, or those of the same model in the zoo already."""
     if weights == before and run.files.has("scores.json"):
-        return run.files.read_json("scores.json")
+        with reading_scores(run.files):
+            return read_object(run.files, "scores.json", run.files.sums())
     there = RunFolder(target)
     same = there.has("scores.json") and there.has("model.safetensors") and there.read("model.safetensors") == weights
     return there.read_json("scores.json") if same else None

@@ -190,15 +190,16 @@ def _measured(run: Run) -> str:
         return ""
     kept = run.files.read_json("scores.json")
     with reading_scores(run.files):
-        return _score_table(kept)
+        return score_table(kept)
 
 
-def _score_table(kept: Mapping[str, Any]) -> str:
+def score_table(kept: Mapping[str, Any]) -> str:
+    """What a card says of the scores that were kept."""
     sides = [kept[name]["scores"] for name in ("mean", "sampled") if name in kept]
     rows = "\n".join(
         f"| {name} | {' | '.join(_with_interval(side.get(name)) for side in sides)} |" for name in sides[0]
     )
-    has_intervals = any(one["low"] is not None for side in sides for one in side.values())
+    has_intervals = any(one.get("low") is not None for side in sides for one in side.values())
     heads = " | ".join(f"{name} codes" for name in ("mean", "sampled") if name in kept)
     return f"""## Scores
 
