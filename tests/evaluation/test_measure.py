@@ -179,6 +179,17 @@ def test_a_second_representation_costs_no_set_up(monkeypatch: pytest.MonkeyPatch
     assert second["mig"].value == measure(codes[:, :2], factors, metrics="mig", seeds=0)["mig"].value
 
 
+@pytest.mark.parametrize("n_models", [None, 3])
+def test_at_chance_a_pools_codes_come_in_random_order_too(n_models: int | None) -> None:
+    factors = np.random.default_rng(0).integers(0, 4, (400, 3))
+    codes = factors.astype(float) if n_models is None else np.stack([factors.astype(float)] * n_models)
+    quick = {"n_train": 200, "n_test": 100, "n_variance": 200, "batch_size": 16}
+    options = {"metrics": ["factor_vae_score"], "seeds": 0, "adjust": "chance", "options": {"factor_vae_score": quick}}
+    found = Measurer(factors, **options).measure(codes, pool=(codes, factors))["factor_vae_score"]
+    assert np.min(found.value) > 0.95
+    assert np.max(found.chance) < 0.6
+
+
 def test_a_pool_serves_the_interventions_only() -> None:
     codes, factors = table()
     pool = factors.astype(float), factors

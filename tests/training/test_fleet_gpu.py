@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from unweave.data.altered import Noise, Perturbed
 from unweave.data.micro import Micro
 from unweave.data.synthetic import SynthLin
-from unweave.data.world import Data
+from unweave.data.world import Data, World
 from unweave.models import OBJECTIVES, Objective
 from unweave.models.networks import MLP, Conv
 from unweave.models.objectives.beta_vae import BetaVAE, BetaVAEFull
 from unweave.models.objectives.factor_vae import FactorVAE
+from unweave.models.objectives.perturbation import Perturbation
 from unweave.training.batches import source_of
 from unweave.training.experiment import Experiment, Form, Plan
 from unweave.training.fleet.choice import arranged, choose_backend, least_group, models_that_fit
@@ -20,6 +22,7 @@ from unweave.training.fleet.fleet import Fleet, new_fleet, template_of
 from unweave.training.fleet.members import arrange
 from unweave.training.fleet.portable import portable
 from unweave.training.fleet.stepper import Stepper
+from unweave.training.given import given_run
 from unweave.training.loop import train
 from unweave.training.many import train_many
 from unweave.training.run import Run
@@ -103,6 +106,37 @@ def test_dense_models_of_every_posterior_step_in_a_graph() -> None:
         for step in range(5):
             stepper(step, record=step % 2 == 0)
     assert not [line for line in said if "without a CUDA graph" in line]
+
+
+@pytest.mark.parametrize("altered", ["noise", "perturbed"])
+def test_altered_worlds_step_in_a_graph(altered: str, tmp_path: Path) -> None:
+    world: World = Noise(Micro(), 0.1)
+    if altered == "perturbed":
+        world = Perturbed(str(manipulations(tmp_path)[0]))
+    data, said = world.load().to("cuda"), list[str]()
+    members, backend = arranged([replace(experiment(), world=world)], data, said.append)
+    fleet = new_fleet(members, backend, len(data), data.shape)
+    stepper = Stepper(fleet, source_of(members.experiments, data), said.append)
+    for step in range(3):
+        stepper(step, record=True)
+    assert not said
+
+
+def test_manipulations_step_one_after_the_other_in_a_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    both = manipulations(tmp_path / "both")
+    assert "without a CUDA graph" not in capsys.readouterr().err
+    for kept, number in zip(both, (0, 1)):
+        (alone,) = manipulations(tmp_path / f"alone-{number}", only=number)
+        assert Run(alone).files.read("model.safetensors") == Run(kept).files.read("model.safetensors")
+
+
+def manipulations(folder: Path, only: int | None = None) -> list[Path]:
+    """Two manipulations with the same two runs on their sides, in one fleet; or one of the two alone."""
+    runs = [train(experiment(seed), folder / f"run-{seed}") for seed in (0, 1)]
+    sides = [tuple(given_run(str(run)) for run in order) for order in (runs, runs[::-1])]
+    given = [experiment(0, Perturbation((one,), (other,), samples=2)) for one, other in sides]
+    chosen = given if only is None else [given[only]]
+    return train_many(chosen, folder / "manipulations")
 
 
 def test_a_bf16_run_alone_has_the_bits_of_a_run_in_company(tmp_path: Path) -> None:

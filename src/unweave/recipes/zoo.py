@@ -25,6 +25,7 @@ from unweave.files import digest, make_folder, parse_json, write_text
 from unweave.recipes.opened import Run
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import check_name, read_plain
+from unweave.runs.row import reading_scores
 from unweave.runs.state import state_of
 from unweave.training.checkpoint import read_tensors, to_bytes
 from unweave.training.export import card
@@ -252,6 +253,9 @@ def put(run: Run, target: Path, way: Put = Put()) -> ZooModel:
         rounded = " of its rounded weights" if run.files.has("scores.json") else ""
         again = "add --measure" if rounded else f"measure it first with: unweave evaluate {run.path}, or add --measure"
         raise ValueError(f"{run.path} has no scores{rounded}; {again}")
+    if scores is not None:
+        with reading_scores(run.files):
+            shown_scores(scores)
     shutil.rmtree(target, ignore_errors=True)
     folder = RunFolder(target)
     for name, content in carried.items():

@@ -112,7 +112,7 @@ def _parts(results: Results) -> "dict[str, pl.DataFrame]":
 
 def _judged(parts: Parts) -> Outcome:
     comparisons = [_gain(name, parts) for name in SHUFFLED]
-    figure = violins([column(part, MCC) for part in parts.values()], list(parts), "", "MCC of mean codes with factors")
+    figure = violins([column(part, MCC) for part in parts.values()], list(parts), "", "MCC with factors")
     rows = [_row(name, column(part, MCC)) for name, part in parts.items()]
     return Outcome(tuple(comparisons), {"MCC over seeds": figure}, {"Means and deviations": rows}, NOTES)
 
