@@ -77,7 +77,7 @@ def status_of(store: Store, record: Record) -> Status:
     )
 
 
-def _without_damaged_files(store: Store, table: "pl.DataFrame") -> tuple["pl.DataFrame", int]:
+def _without_damaged_files(store: Store, table: "pl.DataFrame") -> "tuple[pl.DataFrame, int]":
     """The table with runs as ``damaged`` whose files are not the ones that were written, and how many are unchecked."""
     import polars as pl
 
