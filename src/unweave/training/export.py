@@ -190,11 +190,10 @@ def _measured(run: Run) -> str:
         return ""
     kept = run.files.read_json("scores.json")
     with reading_scores(run.files):
-        return score_table(kept)
+        return _score_table(kept)
 
 
-def score_table(kept: Mapping[str, Any]) -> str:
-    """What a card says of the scores that were kept."""
+def _score_table(kept: Mapping[str, Any]) -> str:
     sides = [kept[name]["scores"] for name in ("mean", "sampled") if name in kept]
     rows = "\n".join(
         f"| {name} | {' | '.join(_with_interval(side.get(name)) for side in sides)} |" for name in sides[0]
