@@ -198,7 +198,7 @@ def _score_table(kept: Mapping[str, Any]) -> str:
     rows = "\n".join(
         f"| {name} | {' | '.join(_with_interval(side.get(name)) for side in sides)} |" for name in sides[0]
     )
-    has_intervals = any(one["low"] is not None for side in sides for one in side.values())
+    has_intervals = any(one.get("low") is not None for side in sides for one in side.values())
     heads = " | ".join(f"{name} codes" for name in ("mean", "sampled") if name in kept)
     return f"""## Scores
 
