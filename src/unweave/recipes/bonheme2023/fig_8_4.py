@@ -72,8 +72,8 @@ def judge_with(points: Callable[[World, int], Tensor], size: str) -> Outcome:
         " they average the inverses, and a harmonic mean is never above the arithmetic one, as both tables show.",
     )
     absent = [name for name in EXTENTS[size].worlds if size != "smoke" and name not in found]
-    words += (f"Not on this machine, and left out: {', '.join(absent)}.",) * bool(absent)
-    return Outcome(tuple(comparisons), figures, {"Estimates": table}, notes(size, *words))
+    left_out = [f"Not on this machine, and left out: {', '.join(absent)}."] if absent else []
+    return Outcome(tuple(comparisons), figures, {"Estimates": table}, notes(size, *words, *left_out))
 
 
 def _worlds(size: str) -> Mapping[str, World]:
