@@ -1,4 +1,4 @@
-"""An experiment that cannot be trained leaves nothing behind, whichever engine finds that out."""
+"""An experiment that cannot be trained leaves nothing behind; one that fails leaves its history."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +8,13 @@ import pytest
 from unweave.data.micro import Micro
 from unweave.models.networks import MLP, Conv
 from unweave.models.objectives.ws_gan import WSGAN
+from unweave.models.optimisers import Adam
 from unweave.runs.folder import RunFolder
 from unweave.training.experiment import Experiment, Plan
 from unweave.training.loop import train
 from unweave.training.many import train_many
+from unweave.training.run import Run
+from unweave.training.running import NotFinite
 
 PLAN = Plan("cpu", 1)
 REFUSED = {
@@ -44,3 +47,16 @@ def test_what_was_there_stays(tmp_path: Path) -> None:
         train(REFUSED["holdout"], failed.path)
     assert (tmp_path / "empty").is_dir()
     assert failed.names() == ["failure.json"]
+
+
+def test_the_history_of_a_failed_run_is_there_up_to_its_failure(tmp_path: Path) -> None:
+    wild = replace(REFUSED["holdout"], holdout=0.0, optimiser=Adam(1e30), steps=50, history_every=1)
+    with pytest.raises(NotFinite):
+        train(wild, tmp_path)
+    steps = Run(tmp_path).history.steps
+    assert steps == list(range(len(steps)))
+    assert 0 < len(steps) < 50
+    files = RunFolder(tmp_path)
+    files.remove(*files.names("history."))
+    with pytest.raises(ValueError, match="has no trained model: failed"):
+        _ = Run(tmp_path).history
