@@ -159,7 +159,7 @@ def advance(fleet: Fleet, source: Source, draws: Draws, *, record: bool, step: i
                 _advance_others(fleet, group, number, source, draws, code, good)
         keep_failed(group, fleet.failed_at[group.place] == now)
         if record:
-            _record(group, code)
+            record_row(group, code)
 
 
 def total_loss_of(fleet: Fleet, draws: Draws) -> TotalLoss:
@@ -382,7 +382,9 @@ def keep_failed(group: Group, now: Bool[Tensor, " model"]) -> None:
     kept.copy_(torch.where(now[:, None], terms, kept))
 
 
-def _record(group: Group, code: StackedCode) -> None:
+def record_row(group: Group, code: StackedCode) -> None:
+    """Keep a row for the history: every member's terms of this step, and the statistics of its code."""
+
     def one(terms: Terms, fields: tuple[Tensor, ...]) -> Tensor:
         return summary(terms, Code(*fields))
 
