@@ -103,7 +103,7 @@ class Adam(Optimiser):
         gradients, count = given.gradients, given.count.to(torch.float64)
         correction1 = (1.0 - self.beta1**count).to(torch.float32)
         correction2 = (1.0 - self.beta2**count).sqrt().to(torch.float32)
-        if parameters.device.type == "cuda" and (fused := _fused_adam()):
+        if parameters.device.type == "cuda" and (fused := _fused("adam_stack")):
             rates = given.learning_rate / correction1
             stack = (parameters, gradients, state["first"], state["second"], given.rounded)
             fused(*stack, rates, correction2, given.good, self.beta1, self.beta2, self.epsilon)
@@ -149,6 +149,11 @@ class AdaGrad(Optimiser):
         return {"sum": torch.zeros_like(parameters)}
 
     def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: StackedUpdate) -> None:
+        if parameters.device.type == "cuda" and (fused := _fused("adagrad_stack")):
+            fused(
+                parameters, given.gradients, state["sum"], given.rounded, given.learning_rate, given.good, self.epsilon
+            )
+            return
         # s ← s + g²,  θ ← θ − α g / (√s + ε)
         total = state["sum"] + given.gradients * given.gradients
         change = given.gradients / total.sqrt().add_(self.epsilon)
@@ -258,12 +263,13 @@ OPTIMISERS: dict[str, type[Optimiser]] = {"adam": Adam, "adamw": AdamW, "adagrad
 
 
 @functools.cache
-def _fused_adam() -> Callable[..., None] | None:
+def _fused(name: str) -> Callable[..., None] | None:
+    """The kernel that makes an update in one pass."""
     try:
-        from unweave.models.kernels.adam import adam_stack
+        from unweave.models.kernels import adam
     except ImportError:  # no Triton here
         return None
-    return adam_stack
+    return getattr(adam, name)  # type: ignore[no-any-return]
 
 
 def _keep_good(given: StackedUpdate, changes: dict[Tensor, Tensor], parameters: Tensor) -> None:

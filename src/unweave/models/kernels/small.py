@@ -6,7 +6,7 @@ stays in the cache. No program knows of another, so a model's bits depend neithe
 steps are made at once.
 """
 
-# ruff: noqa: N803, N806
+# ruff: noqa: N803
 # mypy: disable-error-code="no-untyped-def"
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,8 +18,8 @@ import triton.language as tl
 
 from unweave.models.autoencoder import Autoencoder
 from unweave.models.kernels.adam import adam_at, corrections
+from unweave.models.kernels.elementwise import kind_of, loss_and_slope, tanh, variance_of
 from unweave.models.kernels.layout import Layout
-from unweave.models.likelihoods import Bernoulli, Gaussian, Likelihood, SquaredError
 from unweave.models.networks.mlp import Layers, MLPDecoder
 from unweave.models.optimisers import Adam, Tensors
 from unweave.models.posteriors import Deterministic, Diagonal
@@ -31,7 +31,6 @@ MOST = 128
 ROWS = 64
 """Rows of a batch that are worked on at a time. Fixed: a model's bits depend on it."""
 
-LIKELIHOODS = {"squared_error": 0, "gaussian": 1, "bernoulli": 2}
 ACTIVATIONS = {"relu": 1, "tanh": 2}
 
 
@@ -78,7 +77,7 @@ class Places:
 
 @dataclass
 class SmallStack:
-    """Steps of every model of one structure. ``likelihood`` is a number of :data:`LIKELIHOODS`."""
+    """Steps of every model of one structure."""
 
     table: Int[Tensor, "layer field"]
     n_encoder: int
@@ -89,7 +88,6 @@ class SmallStack:
     noisy: bool
     likelihood: int
     variance: float
-    squashed: bool
     optimiser: Adam
     scratch: dict[tuple[int, int], Float[Tensor, "model size"]] = field(default_factory=dict)
 
@@ -107,7 +105,7 @@ class SmallStack:
             adam.beta1, adam.beta2, 1.0 - adam.beta1, 1.0 - adam.beta2, adam.epsilon, self.variance,
             state.parameters.shape[1], at.size * _padded(n_batch, ROWS), at.examples_at, at.examples_pitch, at.mean_at,
             at.sampled_at, at.code_pitch, at.outputs_at, at.outputs_slope_at, at.sampled_slope_at, n_batch,
-            self.n_inputs, self.latents, self.noisy, self.likelihood, self.squashed, self.table.shape[1], self.width,
+            self.n_inputs, self.latents, self.noisy, self.likelihood, self.table.shape[1], self.width,
             triton.next_power_of_2(self.places.code_pitch), _padded(n_batch, ROWS), ROWS,
             num_warps=8 if wide else 4, num_stages=1,
         )  # fmt: skip
@@ -165,14 +163,13 @@ def small_stack(
     trunk, decoder, architecture = template.encoder.trunk, template.decoder, template.architecture
     if not isinstance(trunk, Layers) or not isinstance(decoder, MLPDecoder) or type(optimiser) is not Adam:
         return None
-    noisy = isinstance(architecture.posterior, Diagonal)
-    if not noisy and not isinstance(architecture.posterior, Deterministic) or not _covers(architecture.likelihood):
+    likelihood = kind_of(architecture.likelihood)
+    if not isinstance(architecture.posterior, Diagonal | Deterministic) or likelihood is None:
         return None
     widest = max(max(shape) for shape in layout.shapes)
     if widest > MOST:
         return None
     table, n_encoder, places = _table(layout, trunk, decoder, list(template.encoder.heads))
-    likelihood = architecture.likelihood
     return SmallStack(
         torch.tensor(table, dtype=torch.int32, device=device),
         n_encoder,
@@ -180,20 +177,11 @@ def small_stack(
         table[0].n_inputs,
         architecture.latents,
         triton.next_power_of_2(max(16, widest)),
-        noisy,
-        LIKELIHOODS[likelihood.name],
-        likelihood.variance if isinstance(likelihood, Gaussian) else 1.0,
-        isinstance(likelihood, SquaredError) and likelihood.squash == "sigmoid",
+        isinstance(architecture.posterior, Diagonal),
+        likelihood,
+        variance_of(architecture.likelihood),
         optimiser,
     )
-
-
-def _covers(likelihood: Likelihood) -> bool:
-    if type(likelihood) is SquaredError:
-        return likelihood.squash in ("identity", "sigmoid")
-    if type(likelihood) is Gaussian:
-        return likelihood.squash == "identity"
-    return type(likelihood) is Bernoulli and likelihood == Bernoulli()
 
 
 def _table(layout: Layout, trunk: Layers, decoder: MLPDecoder, heads: Sequence[str]) -> tuple[list[Layer], int, Places]:
@@ -273,7 +261,7 @@ def _steps(
     MEAN: tl.constexpr, SAMPLED: tl.constexpr, CODE_PITCH: tl.constexpr, OUTPUTS: tl.constexpr,
     OUTPUTS_SLOPE: tl.constexpr, SAMPLED_SLOPE: tl.constexpr, N_BATCH: tl.constexpr,
     N_INPUTS: tl.constexpr, LATENTS: tl.constexpr, NOISY: tl.constexpr, LIKELIHOOD: tl.constexpr,
-    SQUASHED: tl.constexpr, FIELDS: tl.constexpr, WIDTH: tl.constexpr, CODE: tl.constexpr, ALL_ROWS: tl.constexpr,
+    FIELDS: tl.constexpr, WIDTH: tl.constexpr, CODE: tl.constexpr, ALL_ROWS: tl.constexpr,
     ROWS: tl.constexpr,
 ):  # fmt: skip
     model = tl.program_id(0).to(tl.int64)
@@ -306,7 +294,9 @@ def _steps(
             tl.store(means + out, mean, mask=inside)
             if NOISY:
                 log_variance = _take(scratch, MEAN + CODE_PITCH, CODE_PITCH, row, latent, ALL_ROWS)
-                drawn_noise = tl.load(noise + (drawn + row)[:, None] * LATENTS + latent[None, :], mask=inside, other=0.0)
+                drawn_noise = tl.load(
+                    noise + (drawn + row)[:, None] * LATENTS + latent[None, :], mask=inside, other=0.0
+                )
                 # z = μ + σ ε,  KL_j = ½ (μ² + σ² − log σ² − 1)
                 sampled = mean + tl.exp(0.5 * log_variance) * drawn_noise
                 kl = tl.where(inside, 0.5 * (mean * mean + tl.exp(log_variance) - log_variance - 1.0), 0.0)
@@ -324,7 +314,7 @@ def _steps(
             inside = (row < N_BATCH)[:, None] & (column < N_INPUTS)[None, :]
             x = _take(scratch, EXAMPLES, EXAMPLES_PITCH, row, column, ALL_ROWS)
             output = _take(scratch, OUTPUTS, EXAMPLES_PITCH, row, column, ALL_ROWS)
-            loss, slope = _likelihood(x, output, variance, LIKELIHOOD, SQUASHED)
+            loss, slope = loss_and_slope(x, output, variance, LIKELIHOOD)
             losses += tl.where(inside, loss, 0.0)
             _put(scratch, OUTPUTS_SLOPE, EXAMPLES_PITCH, row, column, tl.where(inside, slope / N_BATCH, 0.0), ALL_ROWS)
         reconstruction = tl.sum(tl.sum(losses, axis=1), axis=0) / N_BATCH
@@ -336,7 +326,9 @@ def _steps(
         good = alive & finite
         # loss, reconstruction, regulariser, kl
         four = tl.arange(0, 4)
-        told = tl.where(four == 0, whole, tl.where(four == 1, reconstruction, tl.where(four == 2, regulariser, total_kl)))
+        told = tl.where(
+            four == 0, whole, tl.where(four == 1, reconstruction, tl.where(four == 2, regulariser, total_kl))
+        )
         tl.store(terms + model * 4 + four, told)
         fails = alive & (finite == 0)
         tl.store(failed_at + model, step.to(tl.int64), mask=fails)
@@ -358,7 +350,9 @@ def _steps(
             if NOISY:
                 mean = _take(scratch, MEAN, CODE_PITCH, row, latent, ALL_ROWS)
                 log_variance = _take(scratch, MEAN + CODE_PITCH, CODE_PITCH, row, latent, ALL_ROWS)
-                drawn_noise = tl.load(noise + (drawn + row)[:, None] * LATENTS + latent[None, :], mask=inside, other=0.0)
+                drawn_noise = tl.load(
+                    noise + (drawn + row)[:, None] * LATENTS + latent[None, :], mask=inside, other=0.0
+                )
                 by_mean = slope + pull * mean
                 by_variance = 0.5 * tl.exp(0.5 * log_variance) * drawn_noise * slope
                 by_variance += 0.5 * pull * (tl.exp(log_variance) - 1.0)
@@ -407,7 +401,7 @@ def _forward(scratch, parameters, layer, WIDTH: tl.constexpr, ALL_ROWS: tl.const
         if activation == 1:
             y = tl.maximum(y, 0.0)
         elif activation == 2:
-            y = _tanh(y)
+            y = tanh(y)
         _put(scratch, output_at, output_pitch, row, n, y, ALL_ROWS)
     tl.debug_barrier()
 
@@ -456,40 +450,3 @@ def _backward(
         beta1, beta2, rest1, rest2, epsilon,
     )  # fmt: skip
     tl.debug_barrier()
-
-
-@triton.jit
-def _likelihood(x, output, variance, LIKELIHOOD: tl.constexpr, SQUASHED: tl.constexpr):
-    """−log p(x|z) of every value, and its slope by the output."""
-    if LIKELIHOOD == 2:
-        # −x log p − (1 − x) log(1 − p) = max(l, 0) − l x + log(1 + e^−|l|),  slope p − x
-        tail = tl.exp(-tl.abs(output))
-        loss = tl.maximum(output, 0.0) - output * x + tl.log(1.0 + tail)
-        slope = tl.where(output >= 0, 1.0, tail) / (1.0 + tail) - x
-    elif LIKELIHOOD == 1:
-        # (x − x̂)² / 2v + ½ log 2πv
-        away = output - x
-        loss = away * away / (2.0 * variance) + 0.5 * tl.log(6.283185307179586 * variance)
-        slope = away / variance
-    elif SQUASHED:
-        tail = tl.exp(-tl.abs(output))
-        shown = tl.where(output >= 0, 1.0, tail) / (1.0 + tail)
-        away = shown - x
-        loss = away * away
-        slope = 2.0 * away * shown * (1.0 - shown)
-    else:
-        away = output - x
-        loss = away * away
-        slope = 2.0 * away
-    return loss, slope
-
-
-@triton.jit
-def _tanh(x):
-    """tanh x = (1 − e^−2|x|) / (1 + e^−2|x|) with the sign of x; near 0 its series, where that would cancel."""
-    size = tl.abs(x)
-    tail = tl.exp(-2.0 * size)
-    far = (1.0 - tail) / (1.0 + tail)
-    square = x * x
-    near = x * (1.0 - square * (0.33333333333 - square * (0.13333333333 - square * 0.05396825397)))
-    return tl.where(size < 0.1, near, tl.where(x < 0, -far, far))

@@ -30,7 +30,10 @@ class FleetEngine:
             self.stepper = Stepper(mapped, source_of(members.experiments, data), say)
         else:
             members, backend = arranged(experiments, data, say)
-            fleet, source = new_fleet(members, backend, data.n_of_each, data.shape), source_of(members.experiments, data)
+            fleet, source = (
+                new_fleet(members, backend, data.n_of_each, data.shape),
+                source_of(members.experiments, data),
+            )
             self.stepper = whole_steps(fleet, source, say) or Stepper(fleet, source, say)
         self.none_left = False
         self.stacked = {given: place for place, given in enumerate(members.given) if given >= 0}
@@ -90,6 +93,14 @@ class FleetEngine:
     def tensors(self) -> Tensors:
         # the last good weights are renewed by the next recorded step: a third of a checkpoint is not written for them
         return {name: tensor for name, tensor in self.fleet.state_tensors().items() if not name.startswith("good")}
+
+    def fitted(self, tensors: Tensors) -> Tensors:
+        fleet = self.stepper.fleet
+        if isinstance(fleet, MappedFleet):
+            return tensors
+        # a checkpoint of mapped models goes on in kernels
+        fits = fleet.backend.layout.fitted
+        return {n: fits(t) if n == "parameters" or n.startswith("optimiser/") else t for n, t in tensors.items()}
 
     def restore(self, tensors: Tensors) -> None:
         self.fleet.set_state(tensors)

@@ -1,4 +1,4 @@
-"""Fleets of small dense models on a GPU: whole steps by one kernel, many in one launch (`unweave.models.kernels.small`).
+"""Small dense models on a GPU: whole steps by one kernel, many in one launch (`unweave.models.kernels.small`).
 
 Steps that nobody looks at wait until one is recorded, or until somebody asks for the models; then they are made
 together. A model's bits do not depend on how many that are.
