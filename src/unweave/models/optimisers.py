@@ -43,6 +43,10 @@ class Optimiser(ABC):
         """The state of a whole fleet before its first update; the layout tells which parameter lies where."""
         raise ValueError(f"the optimiser {self.name} has no stacked form, so it cannot train a fleet")
 
+    def prepared(self, count: Shaped[Tensor, ""]) -> tuple[Tensor, ...]:
+        """What a stack's update computes from its number alone; it may be handed over, made in advance."""
+        return ()
+
     def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: "StackedUpdate") -> None:
         """One update of every good model of a fleet, in place; the others keep every bit."""
         raise ValueError(f"the optimiser {self.name} has no stacked form, so it cannot train a fleet")
@@ -52,7 +56,8 @@ class Optimiser(ABC):
 class StackedUpdate:
     """What an update of a fleet is given. ``count`` is the number of this update, from 1.
 
-    ``rounded`` is a copy of the parameters in another precision, to be renewed.
+    ``rounded`` is a copy of the parameters in another precision, to be renewed; ``prepared`` what the optimiser made
+    of ``count`` already.
     """
 
     gradients: Float[Tensor, "model size"]
@@ -60,6 +65,7 @@ class StackedUpdate:
     count: Shaped[Tensor, ""]
     good: Bool[Tensor, " model"]
     rounded: Shaped[Tensor, "model size"] | None = None
+    prepared: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,10 +105,14 @@ class Adam(Optimiser):
     def start_stack(self, parameters: Float[Tensor, "model size"], layout: Layout | None = None) -> Tensors:
         return {"first": torch.zeros_like(parameters), "second": torch.zeros_like(parameters)}
 
+    def prepared(self, count: Shaped[Tensor, ""]) -> tuple[Tensor, ...]:
+        # 1 − β₁ᵗ and √(1 − β₂ᵗ)
+        exact = count.to(torch.float64)
+        return (1.0 - self.beta1**exact).to(torch.float32), (1.0 - self.beta2**exact).sqrt().to(torch.float32)
+
     def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: StackedUpdate) -> None:
-        gradients, count = given.gradients, given.count.to(torch.float64)
-        correction1 = (1.0 - self.beta1**count).to(torch.float32)
-        correction2 = (1.0 - self.beta2**count).sqrt().to(torch.float32)
+        gradients = given.gradients
+        correction1, correction2 = given.prepared or self.prepared(given.count)
         if parameters.device.type == "cuda" and (fused := _fused("adam_stack")):
             rates = given.learning_rate / correction1
             stack = (parameters, gradients, state["first"], state["second"], given.rounded)

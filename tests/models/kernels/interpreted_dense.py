@@ -45,7 +45,7 @@ WHOLE: dict[str, tuple[World, str, Network, Likelihood, tuple[int, ...], int, in
     "linear": (SynthLin(), "beta_vae", Linear(), POINTS, TWO, 8, 0),
     "mixed latents": (SynthLin(), "vae", Linear(), Gaussian(0.1), (2, 3), 8, 5),
     "tanh": (SynthNonLin(), "beta_vae", MLP((12, 10), (20, 8), "tanh", "tanh"), SquaredError(), TWO, 70, 0),
-    "autoencoder": (SynthNonLin(), "ae", MLP((12,), (20,)), Bernoulli(), TWO, 16, 0),
+    "autoencoder": (SynthNonLin(), "ae", MLP((12,), (70,)), Bernoulli(), TWO, 16, 0),
 }
 LAYERS: dict[str, tuple[str, Network, Likelihood]] = {
     "wide": ("beta_vae", MLP((20, 70), (12, 20)), Bernoulli()),

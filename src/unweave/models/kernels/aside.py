@@ -22,8 +22,8 @@ STREAMS = 4
 _MADE: dict[torch.device, list[torch.cuda.Stream]] = {}
 
 
-def now(function: Callable[..., Any], *given: Any, **named: Any) -> None:
-    """At once, in its turn."""
+def at_once(function: Callable[..., Any], *given: Any, **named: Any) -> None:
+    """Now, in its turn."""
     function(*given, **named)
 
 

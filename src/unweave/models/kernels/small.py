@@ -26,7 +26,10 @@ from unweave.models.posteriors import Deterministic, Diagonal
 from unweave.shapes import Float, Int, Tensor
 
 MOST = 128
-"""The widest layer that a program holds in its registers."""
+"""The widest layer that one program is quick enough for."""
+
+TILE = 64
+"""Inputs and outputs of a layer that are worked on at a time; fewer where no layer has more."""
 
 ROWS = 64
 """Rows of a batch that are worked on at a time. Fixed: a model's bits depend on it."""
@@ -94,8 +97,7 @@ class SmallStack:
     def advance(self, state: "SmallState", drawn: "SmallDraws", first: int, begin: int, count: int) -> None:
         """Steps ``first`` … ``first + count − 1``, whose draws begin at ``begin``; every tensor is changed in place."""
         n_models, n_batch = len(state.parameters), drawn.rows.shape[2]
-        adam, wide = self.optimiser, self.width > 64
-        at = self.places
+        adam, at = self.optimiser, self.places
         _steps[(n_models,)](
             state.parameters, state.first, state.second, drawn.store, drawn.rows, drawn.noise,
             drawn.correction, drawn.root, state.rates, state.weight, state.warmup, state.failed_at,
@@ -107,7 +109,7 @@ class SmallStack:
             at.sampled_at, at.code_pitch, at.outputs_at, at.outputs_slope_at, at.sampled_slope_at, n_batch,
             self.n_inputs, self.latents, self.noisy, self.likelihood, self.table.shape[1], self.width,
             triton.next_power_of_2(self.places.code_pitch), _padded(n_batch, ROWS), ROWS,
-            num_warps=8 if wide else 4, num_stages=1,
+            num_warps=4, num_stages=1,
         )  # fmt: skip
 
     def _scratch(self, n_models: int, n_batch: int, device: torch.device) -> Tensor:
@@ -176,7 +178,7 @@ def small_stack(
         places,
         table[0].n_inputs,
         architecture.latents,
-        triton.next_power_of_2(max(16, widest)),
+        min(TILE, triton.next_power_of_2(max(16, widest))),
         isinstance(architecture.posterior, Diagonal),
         likelihood,
         variance_of(architecture.likelihood),
@@ -269,7 +271,7 @@ def _steps(
     first += model * SIZE
     second += model * SIZE
     scratch += model * SCRATCH
-    column, latent = tl.arange(0, WIDTH), tl.arange(0, CODE)
+    latent = tl.arange(0, CODE)
     alive = tl.load(failed_at + model) < 0
     fades, beta = tl.load(warmup + model), tl.load(weight + model)
     for turn in range(count):
@@ -278,9 +280,11 @@ def _steps(
         for tile in range(0, ALL_ROWS, ROWS):
             row = tile + tl.arange(0, ROWS)
             chosen = tl.load(rows + drawn + row, mask=row < N_BATCH, other=0)
-            there = (row < N_BATCH)[:, None] & (column < N_INPUTS)[None, :]
-            x = tl.load(store + chosen[:, None] * N_INPUTS + column[None, :], mask=there, other=0.0)
-            _put(scratch, EXAMPLES, EXAMPLES_PITCH, row, column, x, ALL_ROWS)
+            for across in range(0, N_INPUTS, WIDTH):
+                column = across + tl.arange(0, WIDTH)
+                there = (row < N_BATCH)[:, None] & (column < N_INPUTS)[None, :]
+                x = tl.load(store + chosen[:, None] * N_INPUTS + column[None, :], mask=there, other=0.0)
+                _put(scratch, EXAMPLES, EXAMPLES_PITCH, row, column, x, ALL_ROWS)
         tl.debug_barrier()
         for number in range(n_encoder):
             _forward(scratch, parameters, table + number * FIELDS, WIDTH, ALL_ROWS, ROWS)
@@ -311,12 +315,15 @@ def _steps(
         losses = tl.zeros((ROWS, WIDTH), dtype=tl.float32)
         for tile in range(0, ALL_ROWS, ROWS):
             row = tile + tl.arange(0, ROWS)
-            inside = (row < N_BATCH)[:, None] & (column < N_INPUTS)[None, :]
-            x = _take(scratch, EXAMPLES, EXAMPLES_PITCH, row, column, ALL_ROWS)
-            output = _take(scratch, OUTPUTS, EXAMPLES_PITCH, row, column, ALL_ROWS)
-            loss, slope = loss_and_slope(x, output, variance, LIKELIHOOD)
-            losses += tl.where(inside, loss, 0.0)
-            _put(scratch, OUTPUTS_SLOPE, EXAMPLES_PITCH, row, column, tl.where(inside, slope / N_BATCH, 0.0), ALL_ROWS)
+            for across in range(0, N_INPUTS, WIDTH):
+                column = across + tl.arange(0, WIDTH)
+                inside = (row < N_BATCH)[:, None] & (column < N_INPUTS)[None, :]
+                x = _take(scratch, EXAMPLES, EXAMPLES_PITCH, row, column, ALL_ROWS)
+                output = _take(scratch, OUTPUTS, EXAMPLES_PITCH, row, column, ALL_ROWS)
+                loss, slope = loss_and_slope(x, output, variance, LIKELIHOOD)
+                losses += tl.where(inside, loss, 0.0)
+                slope = tl.where(inside, slope / N_BATCH, 0.0)
+                _put(scratch, OUTPUTS_SLOPE, EXAMPLES_PITCH, row, column, slope, ALL_ROWS)
         reconstruction = tl.sum(tl.sum(losses, axis=1), axis=0) / N_BATCH
         step = first_step + turn
         share = tl.where(fades > 0, tl.minimum(step.to(tl.float32) / tl.maximum(fades, 1).to(tl.float32), 1.0), 1.0)
@@ -390,19 +397,25 @@ def _forward(scratch, parameters, layer, WIDTH: tl.constexpr, ALL_ROWS: tl.const
         tl.load(layer + 4), tl.load(layer + 5), tl.load(layer + 6), tl.load(layer + 7)
     )  # fmt: skip
     activation = tl.load(layer + 8)
-    k, n = tl.arange(0, WIDTH), tl.arange(0, WIDTH)
-    places = weight_at + n[None, :] * n_inputs + k[:, None]
-    weights = tl.load(parameters + places, mask=(k < n_inputs)[:, None] & (n < n_outputs)[None, :], other=0.0)
-    bias = tl.load(parameters + bias_at + n, mask=n < n_outputs, other=0.0)
-    for tile in range(0, ALL_ROWS, ROWS):
-        row = tile + tl.arange(0, ROWS)
-        x = _take(scratch, input_at, input_pitch, row, k, ALL_ROWS)
-        y = tl.dot(x, weights, input_precision="tf32x3") + bias[None, :]
-        if activation == 1:
-            y = tl.maximum(y, 0.0)
-        elif activation == 2:
-            y = tanh(y)
-        _put(scratch, output_at, output_pitch, row, n, y, ALL_ROWS)
+    for across in range(0, n_outputs, WIDTH):
+        n = across + tl.arange(0, WIDTH)
+        bias = tl.load(parameters + bias_at + n, mask=n < n_outputs, other=0.0)
+        for tile in range(0, ALL_ROWS, ROWS):
+            row = tile + tl.arange(0, ROWS)
+            y = tl.zeros((ROWS, WIDTH), dtype=tl.float32)
+            for down in range(0, n_inputs, WIDTH):
+                k = down + tl.arange(0, WIDTH)
+                inside = (k < n_inputs)[:, None] & (n < n_outputs)[None, :]
+                places = weight_at + n[None, :] * n_inputs + k[:, None]
+                weights = tl.load(parameters + places, mask=inside, other=0.0)
+                x = _take(scratch, input_at, input_pitch, row, k, ALL_ROWS)
+                y = tl.dot(x, weights, y, input_precision="tf32x3")
+            y += bias[None, :]
+            if activation == 1:
+                y = tl.maximum(y, 0.0)
+            elif activation == 2:
+                y = tanh(y)
+            _put(scratch, output_at, output_pitch, row, n, y, ALL_ROWS)
     tl.debug_barrier()
 
 
@@ -417,36 +430,46 @@ def _backward(
     input_at, input_pitch, output_pitch = tl.load(layer + 4), tl.load(layer + 5), tl.load(layer + 7)
     slope_at, below_at, activation = tl.load(layer + 9), tl.load(layer + 10), tl.load(layer + 11)
     goes, adds = tl.load(layer + 12), tl.load(layer + 13)
-    k, n = tl.arange(0, WIDTH), tl.arange(0, WIDTH)
-    places = weight_at + n[:, None] * n_inputs + k[None, :]
-    inside = (n < n_outputs)[:, None] & (k < n_inputs)[None, :]
-    if goes != 0:
-        weights = tl.load(parameters + places, mask=inside, other=0.0)
+    for across in range(0, n_inputs * goes, WIDTH):
+        k = across + tl.arange(0, WIDTH)
         for tile in range(0, ALL_ROWS, ROWS):
             row = tile + tl.arange(0, ROWS)
-            slope = _take(scratch, slope_at, output_pitch, row, n, ALL_ROWS)
-            below = tl.dot(slope, weights, input_precision="tf32x3")
+            below = tl.zeros((ROWS, WIDTH), dtype=tl.float32)
+            for down in range(0, n_outputs, WIDTH):
+                n = down + tl.arange(0, WIDTH)
+                inside = (n < n_outputs)[:, None] & (k < n_inputs)[None, :]
+                places = weight_at + n[:, None] * n_inputs + k[None, :]
+                weights = tl.load(parameters + places, mask=inside, other=0.0)
+                slope = _take(scratch, slope_at, output_pitch, row, n, ALL_ROWS)
+                below = tl.dot(slope, weights, below, input_precision="tf32x3")
             if adds != 0:
                 below += _take(scratch, below_at, input_pitch, row, k, ALL_ROWS)
             if activation != 0:
                 x = _take(scratch, input_at, input_pitch, row, k, ALL_ROWS)
                 below = tl.where(activation == 1, tl.where(x > 0, below, 0.0), below * (1.0 - x * x))
             _put(scratch, below_at, input_pitch, row, k, below, ALL_ROWS)
-    total = tl.zeros((WIDTH, WIDTH), dtype=tl.float32)
-    summed = tl.zeros((ROWS, WIDTH), dtype=tl.float32)
-    for tile in range(0, ALL_ROWS, ROWS):
-        row = tile + tl.arange(0, ROWS)
-        slope = _take(scratch, slope_at, output_pitch, row, n, ALL_ROWS)
-        x = _take(scratch, input_at, input_pitch, row, k, ALL_ROWS)
-        total = tl.dot(tl.trans(slope), x, total, input_precision="tf32x3")
-        summed += slope
     # everyone has read the weights that now change
     tl.debug_barrier()
-    adam_at(
-        parameters, first, second, None, places, total, inside & good, rate, root, beta1, beta2, rest1, rest2, epsilon
-    )
-    adam_at(
-        parameters, first, second, None, bias_at + n, tl.sum(summed, axis=0), (n < n_outputs) & good, rate, root,
-        beta1, beta2, rest1, rest2, epsilon,
-    )  # fmt: skip
+    for across in range(0, n_outputs, WIDTH):
+        n = across + tl.arange(0, WIDTH)
+        summed = tl.zeros((ROWS, WIDTH), dtype=tl.float32)
+        for tile in range(0, ALL_ROWS, ROWS):
+            summed += _take(scratch, slope_at, output_pitch, tile + tl.arange(0, ROWS), n, ALL_ROWS)
+        adam_at(
+            parameters, first, second, None, bias_at + n, tl.sum(summed, axis=0), (n < n_outputs) & good, rate, root,
+            beta1, beta2, rest1, rest2, epsilon,
+        )  # fmt: skip
+        for down in range(0, n_inputs, WIDTH):
+            k = down + tl.arange(0, WIDTH)
+            inside = (n < n_outputs)[:, None] & (k < n_inputs)[None, :] & good
+            total = tl.zeros((WIDTH, WIDTH), dtype=tl.float32)
+            for tile in range(0, ALL_ROWS, ROWS):
+                row = tile + tl.arange(0, ROWS)
+                slope = _take(scratch, slope_at, output_pitch, row, n, ALL_ROWS)
+                x = _take(scratch, input_at, input_pitch, row, k, ALL_ROWS)
+                total = tl.dot(tl.trans(slope), x, total, input_precision="tf32x3")
+            adam_at(
+                parameters, first, second, None, weight_at + n[:, None] * n_inputs + k[None, :], total, inside, rate,
+                root, beta1, beta2, rest1, rest2, epsilon,
+            )  # fmt: skip
     tl.debug_barrier()
