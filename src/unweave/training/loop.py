@@ -75,9 +75,11 @@ def drive(engine: Engine, folders: Sequence[RunFolder], home: RunFolder, how: Ru
     first, last = engine.experiments[0], engine.experiments[0].n_updates
     recording, checkpoints = Recording(), Checkpoints(home, how.save_every)
     begin = checkpoints.load(engine, recording)
+    kept = {step for one in engine.experiments for step in one.snapshots}
     with tracked(how.trackers, engine, [folder.path for folder in folders]) as tell_trackers:
         for step in range(begin, last):
-            _keep_snapshots(engine, folders, step)
+            if step in kept:
+                _keep_snapshots(engine, folders, step)
             stopping = how.stop()  # asked once: an answer that changes in between would end without a checkpoint
             if stopping or checkpoints.due():
                 checkpoints.save(engine, recording, step)

@@ -20,6 +20,9 @@ from unweave.training.fleet.fleet import MOST_TERMS, Fleet, Group, record_row, t
 if TYPE_CHECKING:
     from unweave.models.kernels.small import SmallStack
 
+BLOCK = 512
+"""Steps at most that are drawn, and made, together."""
+
 TERMS = {AE: ("loss", "reconstruction", "regulariser"), VAE: ("loss", "reconstruction", "regulariser", "kl")}
 TERMS[BetaVAE] = TERMS[VAE]
 """The methods that the kernel knows, and the first of its terms as they name them."""
@@ -32,7 +35,7 @@ class WholeSteps:
         from unweave.models.kernels.small import SmallState
 
         self.fleet, self.source, self.stack = fleet, source, stack
-        self.drawing, self.drawn_at = Drawing(source), -1
+        self.drawing, self.drawn_at = Drawing(source, most=BLOCK), -1
         self.first, self.count = 0, 0
         n, size, latents = len(fleet.parameters), source.first.batch_size, source.latents
         device = fleet.device
@@ -51,7 +54,7 @@ class WholeSteps:
 
     def __call__(self, step: int, *, record: bool) -> None:
         """One step, sooner or later; with ``record`` at once, and every group holds a row for the history."""
-        block = self.source.block
+        block = self.drawing.block
         if self.count and (step != self.first + self.count or step // block != self.first // block):
             self.catch_up()
         if record:
