@@ -161,8 +161,8 @@ def test_dense_kernels_train_the_models_of_the_portable_fleet(kind: str) -> None
     fleet = fast.fleet
     for name, view in slow.backend.layout.views(slow.parameters).items():
         own = fleet.backend.layout.views(fleet.parameters)[name]  # type: ignore[union-attr]
-        assert (own - view).norm() < 2e-3 * (view - start[name]).norm(), name
-    assert torch.allclose(fast.rows()[0].values, slow.groups[0].row, rtol=1e-3, atol=1e-4)  # type: ignore[arg-type]
+        assert (own - view).norm() < 2e-2 * (view - start[name]).norm(), name
+    assert torch.allclose(fast.rows()[0].values, slow.groups[0].row, rtol=1e-2, atol=1e-3)  # type: ignore[arg-type]
 
 
 def test_a_bf16_run_alone_has_the_bits_of_a_run_in_company(tmp_path: Path) -> None:

@@ -17,8 +17,18 @@ from unweave.models.kernels.convolutions import Tiles
 from unweave.models.kernels.elementwise import tanh
 from unweave.shapes import Bool, Float, Tensor
 
-TUNED = {"narrow": Tiles(64, 64, 4, 3), "wide": Tiles(128, 256, 8, 3), "update": Tiles(64, 64, 8, 2)}
+TUNED = {
+    "narrow": Tiles(64, 64, 4, 3),
+    "wide": Tiles(128, 256, 8, 3),
+    "wide in fp32": Tiles(64, 64, 4, 3),
+    "gradient in fp32": Tiles(64, 64, 4, 1),
+    "update": Tiles(64, 64, 8, 2),
+}
 """Rows and columns of a tile, warps and stages, for an H200 (benchmarks/tune.py)."""
+
+
+WIDE = 512
+"""Inputs and outputs from which a layer is wide."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +137,7 @@ def _launch(
     b_at: int = 0, out_at: int = 0, bias_at: int = -1, sum_at: int = 0, activate: bool = False, summed: bool = False,
     like: Tensor | None = None, add: Tensor | None = None, leak: float = 0.0, curved: bool = False,
 ) -> None:  # fmt: skip
-    # wide layers are bound by their weights' bytes: all rows of a batch in one tile read them once
-    chosen = TUNED["wide" if min(sizes[1:]) >= 512 and a.dtype == torch.bfloat16 else "narrow"]
+    chosen = TUNED[_tiles(sizes, a.dtype)]
     most = (chosen.rows, chosen.run, 64)
     rows, columns, inner = (min(m, max(16, triton.next_power_of_2(size))) for m, size in zip(most, sizes))
     tiles = triton.cdiv(sizes[0], rows), triton.cdiv(sizes[1], columns)
@@ -139,6 +148,13 @@ def _launch(
         bias_at >= 0, activate, summed, like is not None, add is not None, curved, leak,
         rows, columns, inner, PRODUCTS[product], num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
+
+
+def _tiles(sizes: tuple[int, int, int], dtype: torch.dtype) -> str:
+    if min(sizes[1:]) >= WIDE:
+        # bound by the weights' bytes: all rows of a batch in one tile read them once
+        return "wide" if dtype == torch.bfloat16 else "wide in fp32"
+    return "gradient in fp32" if min(sizes[:2]) >= WIDE and dtype == torch.float32 else "narrow"
 
 
 @triton.jit

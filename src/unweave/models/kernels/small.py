@@ -31,6 +31,11 @@ MOST = 128
 TILE = 64
 """Inputs and outputs of a layer that are worked on at a time; fewer where no layer has more."""
 
+WARPS = 4
+
+PRODUCT = "tf32x3"
+"""How products are made: three of tf32, which is fp32 to its last bits."""
+
 ROWS = 64
 """Rows of a batch that are worked on at a time. Fixed: a model's bits depend on it."""
 
@@ -108,8 +113,8 @@ class SmallStack:
             state.parameters.shape[1], at.size * _padded(n_batch, ROWS), at.examples_at, at.examples_pitch, at.mean_at,
             at.sampled_at, at.code_pitch, at.outputs_at, at.outputs_slope_at, at.sampled_slope_at, n_batch,
             self.n_inputs, self.latents, self.noisy, self.likelihood, self.table.shape[1], self.width,
-            triton.next_power_of_2(self.places.code_pitch), _padded(n_batch, ROWS), ROWS,
-            num_warps=4, num_stages=1,
+            triton.next_power_of_2(self.places.code_pitch), _padded(n_batch, ROWS), ROWS, PRODUCT,
+            num_warps=WARPS, num_stages=1,
         )  # fmt: skip
 
     def _scratch(self, n_models: int, n_batch: int, device: torch.device) -> Tensor:
@@ -264,7 +269,7 @@ def _steps(
     OUTPUTS_SLOPE: tl.constexpr, SAMPLED_SLOPE: tl.constexpr, N_BATCH: tl.constexpr,
     N_INPUTS: tl.constexpr, LATENTS: tl.constexpr, NOISY: tl.constexpr, LIKELIHOOD: tl.constexpr,
     FIELDS: tl.constexpr, WIDTH: tl.constexpr, CODE: tl.constexpr, ALL_ROWS: tl.constexpr,
-    ROWS: tl.constexpr,
+    ROWS: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip
     model = tl.program_id(0).to(tl.int64)
     parameters += model * SIZE
@@ -287,7 +292,7 @@ def _steps(
                 _put(scratch, EXAMPLES, EXAMPLES_PITCH, row, column, x, ALL_ROWS)
         tl.debug_barrier()
         for number in range(n_encoder):
-            _forward(scratch, parameters, table + number * FIELDS, WIDTH, ALL_ROWS, ROWS)
+            _forward(scratch, parameters, table + number * FIELDS, WIDTH, ALL_ROWS, ROWS, PRODUCT)
         costs = tl.zeros((ROWS, CODE), dtype=tl.float32)
         for tile in range(0, ALL_ROWS, ROWS):
             row = tile + tl.arange(0, ROWS)
@@ -311,7 +316,7 @@ def _steps(
         total_kl = tl.sum(tl.sum(costs, axis=1), axis=0) / N_BATCH
         tl.debug_barrier()
         for number in range(n_encoder, n_layers):
-            _forward(scratch, parameters, table + number * FIELDS, WIDTH, ALL_ROWS, ROWS)
+            _forward(scratch, parameters, table + number * FIELDS, WIDTH, ALL_ROWS, ROWS, PRODUCT)
         losses = tl.zeros((ROWS, WIDTH), dtype=tl.float32)
         for tile in range(0, ALL_ROWS, ROWS):
             row = tile + tl.arange(0, ROWS)
@@ -346,7 +351,7 @@ def _steps(
         for number in range(n_layers - n_encoder):
             _backward(
                 scratch, parameters, first, second, table + (n_layers - 1 - number) * FIELDS, good, rate, divisor,
-                beta1, beta2, rest1, rest2, epsilon, WIDTH, ALL_ROWS, ROWS,
+                beta1, beta2, rest1, rest2, epsilon, WIDTH, ALL_ROWS, ROWS, PRODUCT,
             )  # fmt: skip
         pull = share * beta / N_BATCH
         for tile in range(0, ALL_ROWS, ROWS):
@@ -371,7 +376,7 @@ def _steps(
         for number in range(n_encoder):
             _backward(
                 scratch, parameters, first, second, table + (n_encoder - 1 - number) * FIELDS, good, rate, divisor,
-                beta1, beta2, rest1, rest2, epsilon, WIDTH, ALL_ROWS, ROWS,
+                beta1, beta2, rest1, rest2, epsilon, WIDTH, ALL_ROWS, ROWS, PRODUCT,
             )  # fmt: skip
 
 
@@ -389,7 +394,9 @@ def _put(scratch, at, pitch, row, column, value, ALL_ROWS: tl.constexpr):
 
 
 @triton.jit
-def _forward(scratch, parameters, layer, WIDTH: tl.constexpr, ALL_ROWS: tl.constexpr, ROWS: tl.constexpr):
+def _forward(
+    scratch, parameters, layer, WIDTH: tl.constexpr, ALL_ROWS: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr
+):
     """x Wᵀ + b through the layer's activation."""
     n_inputs, n_outputs = tl.load(layer), tl.load(layer + 1)
     weight_at, bias_at = tl.load(layer + 2), tl.load(layer + 3)
@@ -409,7 +416,7 @@ def _forward(scratch, parameters, layer, WIDTH: tl.constexpr, ALL_ROWS: tl.const
                 places = weight_at + n[None, :] * n_inputs + k[:, None]
                 weights = tl.load(parameters + places, mask=inside, other=0.0)
                 x = _take(scratch, input_at, input_pitch, row, k, ALL_ROWS)
-                y = tl.dot(x, weights, y, input_precision="tf32x3")
+                y = tl.dot(x, weights, y, input_precision=PRODUCT)
             y += bias[None, :]
             if activation == 1:
                 y = tl.maximum(y, 0.0)
@@ -422,7 +429,7 @@ def _forward(scratch, parameters, layer, WIDTH: tl.constexpr, ALL_ROWS: tl.const
 @triton.jit
 def _backward(
     scratch, parameters, first, second, layer, good, rate, root, beta1, beta2, rest1, rest2, epsilon,
-    WIDTH: tl.constexpr, ALL_ROWS: tl.constexpr, ROWS: tl.constexpr,
+    WIDTH: tl.constexpr, ALL_ROWS: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip
     """The slope by the layer's input, then one update of its weights and bias by Adam."""
     n_inputs, n_outputs = tl.load(layer), tl.load(layer + 1)
@@ -441,7 +448,7 @@ def _backward(
                 places = weight_at + n[:, None] * n_inputs + k[None, :]
                 weights = tl.load(parameters + places, mask=inside, other=0.0)
                 slope = _take(scratch, slope_at, output_pitch, row, n, ALL_ROWS)
-                below = tl.dot(slope, weights, below, input_precision="tf32x3")
+                below = tl.dot(slope, weights, below, input_precision=PRODUCT)
             if adds != 0:
                 below += _take(scratch, below_at, input_pitch, row, k, ALL_ROWS)
             if activation != 0:
@@ -467,7 +474,7 @@ def _backward(
                 row = tile + tl.arange(0, ROWS)
                 slope = _take(scratch, slope_at, output_pitch, row, n, ALL_ROWS)
                 x = _take(scratch, input_at, input_pitch, row, k, ALL_ROWS)
-                total = tl.dot(tl.trans(slope), x, total, input_precision="tf32x3")
+                total = tl.dot(tl.trans(slope), x, total, input_precision=PRODUCT)
             adam_at(
                 parameters, first, second, None, weight_at + n[:, None] * n_inputs + k[None, :], total, inside, rate,
                 root, beta1, beta2, rest1, rest2, epsilon,
