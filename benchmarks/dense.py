@@ -1,11 +1,12 @@
-"""Dense fleets and small conv fleets on a GPU: µs of a whole fleet step, before and after in turns; or where they go.
+"""Dense fleets and small conv fleets on a GPU: µs of a whole fleet step by either engine, in turns; or where they go.
 
-    python benchmarks/dense.py                                  # every case, these sources
-    python benchmarks/dense.py --cases linear wide --before OLD/src --rounds 2
+    python benchmarks/dense.py                                  # every case, mapped and by kernels
+    python benchmarks/dense.py --cases linear wide --rounds 2
     python benchmarks/dense.py --cases conv-1 --profile         # every kernel of a step: calls, µs
-    python benchmarks/dense.py --cases linear --agree 64        # do both engines train the same models?
+    python benchmarks/dense.py --cases linear tanh-epochs --agree 64    # do both engines train the same models?
 
-Every measurement is a process of its own. A row of history every 50 steps, as usual.
+Every measurement is a process of its own. A row of history every 50 steps, as usual. Of convolutions, ``kernels`` means
+weight gradients in streams of their own (`unweave.models.kernels.aside`).
 """
 
 import argparse
@@ -32,60 +33,69 @@ CASES: dict[str, tuple[str, list[int]]] = {
     "conv-64": ("conv", [64]),
     "conv-256": ("conv", [256]),
 }
+WAYS = ("mapped", "kernels")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES))
-    parser.add_argument("--before", type=Path, help="a src folder to measure too, in turns")
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=1.0, help="that one measurement takes")
+    parser.add_argument("--seconds", type=float, default=0.3, help="that one measurement takes; 0 only compiles")
+    parser.add_argument("--precision", default="", help="of dense models (default fp32)")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--agree", type=int, default=0, help="models trained by both engines")
-    parser.add_argument("--work", help=argparse.SUPPRESS)
+    parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
-        work(given.work, given)
+        work(*given.work, given)
         return
-    here = Path(__file__).resolve().parents[1] / "src"
     for case in given.cases:
         for _ in range(given.rounds):
-            for name, sources in (("before", given.before), ("now", here)):
-                if sources is not None:
-                    environment = os.environ | {"PYTHONPATH": str(sources.resolve()), "OMP_NUM_THREADS": "1"}
-                    options = ["--profile"] if given.profile else []
-                    options += ["--agree", str(given.agree), "--seconds", str(given.seconds)]
-                    command = [sys.executable, __file__, "--work", case, *options]
-                    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-                    print("\n".join(f"{case:14s} {name:6s} {line}" for line in done.stdout.splitlines()), flush=True)
-                    if done.returncode:
-                        print(f"{case:14s} {name:6s} FAILED {done.stderr[-1500:]}", flush=True)
+            for way in given.ways:
+                options = ["--profile"] if given.profile else []
+                options += ["--agree", str(given.agree), "--seconds", str(given.seconds)]
+                options += ["--precision", given.precision] if given.precision else []
+                command = [sys.executable, __file__, "--work", case, way, *options]
+                environment = os.environ | {"OMP_NUM_THREADS": "1"}
+                environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[1] / "src")
+                done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+                print("\n".join(f"{case:14s} {way:8s} {line}" for line in done.stdout.splitlines()), flush=True)
+                if done.returncode:
+                    print(f"{case:14s} {way:8s} FAILED {done.stderr[-1500:]}", flush=True)
 
 
-def work(case: str, given: argparse.Namespace) -> None:
+def work(case: str, way: str, given: argparse.Namespace) -> None:
     """One case in this process."""
     kind, sizes = CASES[case]
     if given.agree:
-        agree(kind, case, given.agree)
+        agree(begun(kind, case, given.agree, way, given.precision))
         return
     for n in sizes:
         begin = time.perf_counter()
-        engine = begun(kind, case, n)
+        engine = begun(kind, case, n, way, given.precision)
         if given.profile:
             profile(engine)
             continue
-        first = advance(engine, 0, 120)
+        first = advance(engine, 0, 60)
         started = time.perf_counter() - begin
-        count = max(100, int(given.seconds / max(timed(engine, first, 60), 1e-6)) // 50 * 50)
-        spans = [timed(engine, first + 60 + turn * count, count) for turn in range(3)]
+        each = timed(engine, first, 20)
+        count = max(10, int(given.seconds / each))
+        spans = [timed(engine, first + 20 + turn * count, count) for turn in range(3)] if given.seconds else []
         shown = ", ".join(f"{1e6 * span:.1f}" for span in spans)
-        print(f"{n:4d} models: {shown} µs a fleet step; ready after {started:.1f} s", flush=True)
+        loss = sum(terms["loss"] for terms in engine.terms()) / n
+        print(
+            f"{n:4d} models: {shown} µs a fleet step ({type(engine.stepper).__name__}, {engine.name}); ready after"
+            f" {started:.1f} s; loss {loss:.5g}",
+            flush=True,
+        )
 
 
-def begun(kind: str, case: str, n: int, precision: str = "") -> Any:
+def begun(kind: str, case: str, n: int, way: str, precision: str) -> Any:
     """A fleet of n models."""
     from unweave.data.micro import Micro
     from unweave.data.synthetic import SynthLin, SynthNonLin
+    from unweave.models.kernels import aside
     from unweave.models.likelihoods import Bernoulli, Gaussian, SquaredError
     from unweave.models.networks import MLP, Conv, Linear
     from unweave.models.objectives.beta_vae import BetaVAE, BetaVAEFull
@@ -95,7 +105,6 @@ def begun(kind: str, case: str, n: int, precision: str = "") -> Any:
     from unweave.training.fleet.engine import FleetEngine
 
     points, tanh = SquaredError("identity"), MLP((60, 40, 20), (60, 40, 20), "tanh", "tanh")
-    optimiser = AdaGrad(1e-2) if case == "wide" else Adam(1e-3)
     settings: dict[str, Any] = {
         "linear": (SynthLin(), Linear(), points, BetaVAE(1e-2), 2),
         "tanh": (SynthNonLin(), tanh, points, BetaVAE(1e-3), 2),
@@ -106,12 +115,14 @@ def begun(kind: str, case: str, n: int, precision: str = "") -> Any:
         "conv": (Micro(), Conv(), Bernoulli(), BetaVAE(4.0), 10),
     }
     world, network, likelihood, objective, latents = settings[kind]
-    order = "epochs" if case.endswith("epochs") else "iid"
-    chosen = precision or ("bf16" if kind == "conv" else "fp32")
+    plan = Plan("cuda", 1, precision or "fp32", way)
+    if kind == "conv":
+        aside.MOST, plan = 1_000_000 if way == "kernels" else 0, Plan("cuda", 1, "bf16")
     experiments = [
         Experiment(
-            world, objective, network, likelihood, optimiser, latents=latents, steps=1_000_000, seed=seed, order=order,
-            holdout=0.2 if kind in ("linear", "tanh") else 0.0, plan=Plan("cuda", 1, chosen),
+            world, objective, network, likelihood, AdaGrad(1e-2) if case == "wide" else Adam(1e-3), latents=latents,
+            steps=1_000_000, seed=seed, order="epochs" if case.endswith("epochs") else "iid",
+            holdout=0.2 if kind in ("linear", "tanh") else 0.0, plan=plan,
         ).resolve()
         for seed in range(n)
     ]  # fmt: skip
@@ -140,38 +151,42 @@ def timed(engine: Any, first: int, count: int) -> float:
     return (time.perf_counter() - begin) / count
 
 
-def profile(engine: Any) -> None:
-    """Every kernel of 48 plain steps, by the time it takes."""
+def profile(engine: Any, steps: int = 12) -> None:
+    """Every kernel of a few plain steps, by the time it takes; then those of one step in their order."""
+    import torch
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as profiler
 
-    first = advance(engine, 0, 131)
+    first = advance(engine, 0, 71)
     with profiler(activities=[ProfilerActivity.CUDA]) as seen:
-        for step in range(first, first + 48):
+        for step in range(first, first + steps):
             engine.advance(step, record=False)
-        engine.wait()
-    kernels = [event for event in seen.events() if event.device_type.name == "CUDA"]
+        engine.stepper.catch_up()
+        torch.cuda.synchronize()
+    kernels = [event for event in seen.events() if str(event.device_type).endswith("CUDA")]
+    kernels.sort(key=lambda event: event.time_range.start)
     calls, spent = Counter[str](), Counter[str]()
     for event in kernels:
-        name = event.name.replace("void at::native::", "").split("<")[0][:60]
+        name = event.name.replace("void at::native::", "")[:70]
         calls[name] += 1
-        spent[name] += event.device_time_total / 48
-    whole = (max(e.time_range.end for e in kernels) - min(e.time_range.start for e in kernels)) / 48
-    print(f"{len(kernels) / 48:.1f} kernels a step, {sum(spent.values()):.1f} µs in them, {whole:.1f} µs in all")
-    for name, span in spent.most_common(22):
-        print(f"   {name:60s} {calls[name] / 48:6.2f} calls {span:9.2f} µs a step")
+        spent[name] += (event.time_range.end - event.time_range.start) / steps
+    whole = (max(e.time_range.end for e in kernels) - kernels[0].time_range.start) / steps
+    print(f"{len(kernels) / steps:.1f} kernels a step, {sum(spent.values()):.1f} µs in them, {whole:.1f} µs in all")
+    for name, span in spent.most_common(25):
+        print(f"   {name:70s} {calls[name] / steps:6.2f} calls {span:9.2f} µs a step")
+    last = kernels[-(len(kernels) // steps) :]
+    print(", ".join(f"{e.time_range.start - last[0].time_range.start:.0f} {e.name[:24]}" for e in last))
 
 
-def agree(kind: str, case: str, n: int) -> None:
-    """Losses of the same models after 3,000 steps, to be compared between sources."""
+def agree(engine: Any) -> None:
+    """Losses of some models after 1,000 steps, to be compared between engines."""
     import torch
 
-    engine = begun(kind, case, n)
-    advance(engine, 0, 3000)
+    advance(engine, 0, 1000)
     terms = engine.terms()
     told = {name: torch.tensor([one[name] for one in terms]) for name in ("reconstruction", "kl")}
     shown = {name: [round(values.mean().item(), 6), round(values.std().item(), 6)] for name, values in told.items()}
-    print(json.dumps({"engine": engine.name, "mean and deviation after 3,000 steps": shown}))
+    print(json.dumps({"stepper": type(engine.stepper).__name__, "mean and deviation": shown}))
 
 
 if __name__ == "__main__":

@@ -111,11 +111,13 @@ def test_dense_models_of_every_posterior_step_in_a_graph() -> None:
 
 def dense(seed: int, kind: str) -> Experiment:
     """A model of a kind that has kernels of its own: whole steps, or layer by layer."""
+    plan = Plan("cuda", 1, "fp32", "kernels")
     if kind == "wide":
-        return replace(experiment(seed, BetaVAE(), "fp32"), network=MLP((150, 40), (40, 150)), batch_size=64)
-    network = {"linear": Linear(), "tanh": MLP((60, 40), (40, 20), "tanh", "tanh"), "table": MLP((128,), (128,))}[kind]
+        return replace(experiment(seed), network=MLP((150, 40), (40, 150)), batch_size=64, plan=plan)
+    network = {"linear": Linear(), "tanh": MLP((60, 40), (40, 20), "tanh", "tanh"), "128": MLP((128,), (128,))}[kind]
     return replace(
-        experiment(seed, BetaVAE(0.01), "fp32"),
+        experiment(seed, BetaVAE(0.01)),
+        plan=plan,
         world=SynthNonLin(),
         network=network,
         likelihood=SquaredError("identity"),
@@ -133,7 +135,7 @@ def dense_engine(given: list[Experiment]) -> FleetEngine:
     return engine
 
 
-@pytest.mark.parametrize("kind", ["linear", "tanh", "table", "wide"])
+@pytest.mark.parametrize("kind", ["linear", "tanh", "128", "wide"])
 def test_bits_of_dense_models_do_not_depend_on_partners_slot_or_size(kind: str) -> None:
     found = []
     for n in (1, 2, 7, 64, 150):
@@ -147,7 +149,7 @@ def test_bits_of_dense_models_do_not_depend_on_partners_slot_or_size(kind: str) 
         assert torch.equal(row, found[0][1])
 
 
-@pytest.mark.parametrize("kind", ["linear", "tanh", "table", "wide"])
+@pytest.mark.parametrize("kind", ["linear", "tanh", "128", "wide"])
 def test_dense_kernels_train_the_models_of_the_portable_fleet(kind: str) -> None:
     given = [dense(seed, kind) for seed in range(16)]
     fast, data = dense_engine(given), given[0].world.load().to("cuda")

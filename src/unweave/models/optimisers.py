@@ -57,7 +57,7 @@ class StackedUpdate:
     """What an update of a fleet is given. ``count`` is the number of this update, from 1.
 
     ``rounded`` is a copy of the parameters in another precision, to be renewed; ``prepared`` what the optimiser made
-    of ``count`` already.
+    of ``count`` already. ``fused`` asks AdaGrad too for one pass by a kernel, with other last bits; Adam always does.
     """
 
     gradients: Float[Tensor, "model size"]
@@ -66,6 +66,7 @@ class StackedUpdate:
     good: Bool[Tensor, " model"]
     rounded: Shaped[Tensor, "model size"] | None = None
     prepared: tuple[Tensor, ...] = ()
+    fused: bool = False
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class AdaGrad(Optimiser):
         return {"sum": torch.zeros_like(parameters)}
 
     def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: StackedUpdate) -> None:
-        if parameters.device.type == "cuda" and (fused := _fused("adagrad_stack")):
+        if given.fused and (fused := _fused("adagrad_stack")):
             fused(
                 parameters, given.gradients, state["sum"], given.rounded, given.learning_rate, given.good, self.epsilon
             )

@@ -41,7 +41,7 @@ def train(
         claim(run, experiment)
         return run.path
     refuse_others(run)
-    if experiment.plan.precision == "bf16":
+    if experiment.plan.precision == "bf16" or experiment.plan.dense == "kernels":
         return _train_as_fleet(run, experiment, data, how)
     if data is not None:
         check_supervision(experiment, data)
@@ -111,7 +111,7 @@ def say(line: str) -> None:
 
 
 def _train_as_fleet(run: RunFolder, experiment: Experiment, data: Data | None, how: RunOptions) -> Path:
-    """A fleet of one: bf16 products are the GPU kernels', and a model alone gets the bits that it has in company."""
+    """A fleet of one: GPU kernels make these steps, and a model alone gets the bits that it has in company."""
     from unweave.training.many import train_many
 
     train_many([experiment], run.path.parent, data=data, how=how, folders=[run.path])

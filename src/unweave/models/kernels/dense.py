@@ -144,7 +144,7 @@ def _launch(
     _matmul[(a.shape[0] * tiles[0] * tiles[1],)](
         a, b, out, out if like is None else like, out if add is None else add,
         0 if like is None else like.stride(0), 0 if add is None else add.stride(0), *strides[:3],
-        b_at, out_at, max(0, bias_at), sum_at, *sizes, *strides[3:], tiles[0], tiles[1],
+        *sizes, *strides[3:], tiles[0], tiles[1], b_at, out_at, bias_at, sum_at,
         bias_at >= 0, activate, summed, like is not None, add is not None, curved, leak,
         rows, columns, inner, PRODUCTS[product], num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
@@ -159,16 +159,16 @@ def _tiles(sizes: tuple[int, int, int], dtype: torch.dtype) -> str:
 
 @triton.jit
 def _matmul(
-    a, b, out, like, add, like_model, add_model, a_model, b_model, out_model, b_at, out_at, bias_at, sum_at,
+    a, b, out, like, add, like_model, add_model, a_model, b_model, out_model,
     N_ROWS: tl.constexpr, N_COLUMNS: tl.constexpr, N_INNER: tl.constexpr,
     A_ROW: tl.constexpr, A_INNER: tl.constexpr, B_INNER: tl.constexpr, B_COLUMN: tl.constexpr, OUT_ROW: tl.constexpr,
-    TILES_DOWN: tl.constexpr, TILES_ACROSS: tl.constexpr,
+    TILES_DOWN: tl.constexpr, TILES_ACROSS: tl.constexpr, B_AT: tl.constexpr, OUT_AT: tl.constexpr,
+    BIAS_AT: tl.constexpr, SUM_AT: tl.constexpr,
     BIASED: tl.constexpr, ACTIVATE: tl.constexpr, SUMMED: tl.constexpr, MASKED: tl.constexpr, ADDED: tl.constexpr,
     CURVED: tl.constexpr, LEAK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr,
     PRODUCT: tl.constexpr,
 ):  # fmt: skip
-    # sizes and strides are constants: only so does the compiler know that rows of 1,000 values begin on 16 bytes;
-    # places are not, so that layers of one size share a kernel
+    # sizes and strides are constants: only so does the compiler know that rows of 1,000 values begin on 16 bytes
     tile = tl.program_id(0) % (TILES_DOWN * TILES_ACROSS)
     model = (tl.program_id(0) // (TILES_DOWN * TILES_ACROSS)).to(tl.int64)
     row = tile // TILES_ACROSS * ROWS + tl.arange(0, ROWS)
@@ -184,13 +184,13 @@ def _matmul(
         left = tl.load(
             a + row[:, None] * A_ROW + k[None, :] * A_INNER, mask=rows_ok[:, None] & k_ok[None, :], other=0.0
         )
-        places = b_at + k[:, None] * B_INNER + column[None, :] * B_COLUMN
+        places = B_AT + k[:, None] * B_INNER + column[None, :] * B_COLUMN
         right = tl.load(b + places, mask=k_ok[:, None] & columns_ok[None, :], other=0.0)
         total = tl.dot(left, right.to(left.dtype), total, input_precision=PRODUCT)
         if SUMMED:
             summed += tl.sum(left.to(tl.float32), axis=1)
     if BIASED:
-        total += tl.load(b + bias_at + column, mask=columns_ok, other=0.0).to(tl.float32)[None, :]
+        total += tl.load(b + BIAS_AT + column, mask=columns_ok, other=0.0).to(tl.float32)[None, :]
     if ACTIVATE and CURVED:
         total = tanh(total)
     elif ACTIVATE:
@@ -206,9 +206,9 @@ def _matmul(
             total = total * (1.0 - seen * seen)
         else:
             total = tl.where(seen > 0, total, LEAK * total if LEAK > 0 else 0.0)
-    tl.store(out + model * out_model + out_at + inside, total.to(out.dtype.element_ty), mask=ok)
+    tl.store(out + model * out_model + OUT_AT + inside, total.to(out.dtype.element_ty), mask=ok)
     if SUMMED:
-        tl.store(out + model * out_model + sum_at + row, summed, mask=rows_ok & (tile % TILES_ACROSS == 0))
+        tl.store(out + model * out_model + SUM_AT + row, summed, mask=rows_ok & (tile % TILES_ACROSS == 0))
 
 
 @triton.jit

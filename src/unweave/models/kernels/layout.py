@@ -61,7 +61,7 @@ class Layout:
             parts.append(torch.nn.functional.pad(part, (0, spare)) if spare else part)
         return torch.cat(parts, dim=1)
 
-    def fitted(self, flat: Float[Tensor, "model size"]) -> Float[Tensor, "model size"]:
+    def fitted(self, flat: Tensor) -> Tensor:
         """Rows of the same parameters, laid one after the other as they are, in this layout; others stay."""
         plain = Layout(self.names, self.shapes, tuple(tuple(range(len(shape))) for shape in self.shapes))
         if flat.dim() != 2 or plain.size == self.size or flat.shape[1] != plain.size:

@@ -25,7 +25,7 @@ LEAST_ON_GPU = ALIKE
 
 
 NARROW = 128
-"""Layers up to this width are left to `unweave.training.fleet.whole_steps`, or to PyTorch's batched products."""
+"""Models whose layers are no wider are left to `unweave.training.fleet.whole_steps`, or to PyTorch."""
 
 
 def side_by_side(experiment: Experiment) -> bool:
@@ -39,8 +39,8 @@ def models_that_fit(experiment: Experiment, form: Form) -> int:
     with torch.device("meta"):
         networks = experiment.objective.networks(experiment.architecture(form.shape, form.labels))
     n_all, n_parameters = _n_parameters(networks.values()), 0 if mapped else _n_parameters([networks[MODEL]])
-    rounds = experiment.plan.resolve().precision == "bf16" and isinstance(experiment.network, Conv)
-    stored = 2 if rounds and not mapped else 4
+    has_kernels = not mapped and (isinstance(experiment.network, Conv) or experiment.plan.dense == "kernels")
+    stored = 2 if has_kernels and experiment.plan.resolve().precision == "bf16" else 4
     # weights, slopes, two moments, a rounded copy, the last good ones twice; of others also the copies of an update
     state = (24 + stored) * n_parameters + 40 * (n_all - n_parameters)
     each = state + 2 * stored * _n_activations(networks, experiment, form)
@@ -103,8 +103,8 @@ def choose_backend(members: Members, data: Data, say: Callable[[str], None]) -> 
     if not first.plan.device.startswith("cuda"):
         return dense_stack(template) or portable(template)
     precision = choose_precision(first)
-    if not isinstance(first.network, Conv) and _is_narrow(template):
-        return portable(template)
+    if not isinstance(first.network, Conv) and (first.plan.dense != "kernels" or _is_narrow(template)):
+        return portable(template)  # PyTorch's batched products
     try:
         backend = _kernels(template, precision)
         _try(backend, first, members.latents, data)
@@ -121,8 +121,7 @@ def _kernels(template: Autoencoder, precision: str) -> Any:
     if not isinstance(template.architecture.network, Conv):
         from unweave.models.kernels.dense_stack import dense_kernels
 
-        # what dense layers pass on stays fp32
-        return dense_kernels(template, "fp32" if precision == "fp32" else "tf32")
+        return dense_kernels(template, precision)
     from unweave.models.kernels.conv_stack import conv_stack
 
     return conv_stack(template, precision)

@@ -148,7 +148,8 @@ def advance(fleet: Fleet, source: Source, draws: Draws, *, record: bool, step: i
     good, prepared = beside.join()
     with torch.no_grad():
         rounded = None if fleet.weights is fleet.parameters else fleet.weights
-        given = StackedUpdate(gradients, fleet.learning_rate, now + 1, good, rounded, prepared)
+        fused = fleet.members.experiments[0].plan.dense == "kernels"
+        given = StackedUpdate(gradients, fleet.learning_rate, now + 1, good, rounded, prepared, fused)
         optimiser.update_stack(fleet.parameters, fleet.optimiser_state, given)
         if before is not None:
             fleet.good.copy_(torch.where(good[:, None], before, fleet.good))
