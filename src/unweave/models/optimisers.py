@@ -280,7 +280,8 @@ def _fused(name: str) -> Callable[..., None] | None:
         from unweave.models.kernels import adam
     except ImportError:  # no Triton here
         return None
-    return getattr(adam, name)  # type: ignore[no-any-return]
+    found: Callable[..., None] = getattr(adam, name)
+    return found
 
 
 def _keep_good(given: StackedUpdate, changes: dict[Tensor, Tensor], parameters: Tensor) -> None:
