@@ -21,19 +21,20 @@ from pathlib import Path
 MOST_BYTES = 15 << 20
 
 
-def chosen(methods: list[str]):  # type: ignore[no-untyped-def]
+def chosen(methods: list[str], seeds: int = 10):  # type: ignore[no-untyped-def]
     from unweave.recipes.zietlow2022.bias import FIRST_CANDIDATE, ORIGINAL, Asked, bias_study, method_of
 
     asked = Asked(conditions=(ORIGINAL,), places=("dsprites",))
     study = bias_study("z-table-4.2", "paper", "", asked)
-    models = [one for one in study.experiments if one.seed < FIRST_CANDIDATE and method_of(one.objective) in methods]
+    compared = [one for one in study.experiments if one.seed < min(seeds, FIRST_CANDIDATE)]
+    models = [one for one in compared if method_of(one.objective) in methods]
     return replace(study, experiments=tuple(models), follow_up=None)
 
 
-def train(methods: list[str], store: str, seconds: float) -> None:
+def train(methods: list[str], seeds: int, store: str, seconds: float) -> None:
     from unweave.recipes.train_only import train_only
 
-    study = chosen(methods)
+    study = chosen(methods, seeds)
     found = train_only([study], store, seconds=seconds)
     print(f"{methods}: {len(found.done)} trained, {len(found.left)} left, {found.seconds:.0f} s", flush=True)
 
@@ -89,12 +90,13 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=("train", "measure", "pack"))
     parser.add_argument("methods", nargs="?", default="")
     parser.add_argument("--store", required=True)
+    parser.add_argument("--seeds", type=int, default=10, help="train the first so many seeds of each method")
     parser.add_argument("--seconds", type=float, default=500.0)
     parser.add_argument("--processes", type=int, default=14)
     parser.add_argument("--out", default=".")
     given = parser.parse_args()
     if given.what == "train":
-        train(given.methods.split(","), given.store, given.seconds)
+        train(given.methods.split(","), given.seeds, given.store, given.seconds)
     elif given.what == "measure":
         measure(given.store, given.processes)
     else:

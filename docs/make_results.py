@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import unweave
 from unweave.recipes.reproductions import REPRODUCTIONS
 
 RESULTS = Path(__file__).parent / "results"
+STYLES = Path(unweave.__file__).parent / "pages" / "page.css"
 KEPT = {"k-1": "k-runs.csv", "k-2": "k-runs.csv", "k-3": "k-runs.csv", "z-table-3.3": "z-table-3.3-runs.csv"}
 """Reproductions whose runs are kept as a table, from which they can be judged again."""
 
@@ -47,6 +49,7 @@ def main() -> None:
         for name, table in KEPT.items():
             judge_again(name, RESULTS / table)
     for name in REPRODUCTIONS:
+        restyle(RESULTS / name / "index.html")
         mark_superseded(RESULTS / name)
         for drawn in figures(name):
             (RESULTS / name / drawn.file).write_text(drawn.svg, encoding="utf-8")
@@ -81,6 +84,16 @@ def judge_again(name: str, table: Path) -> None:
         # figures and tables stand on the page, runs beside the folder
         if path.name not in ("index.html", "results.csv", "made.json") and path.suffix != ".svg":
             path.rmdir() if path.is_dir() else path.unlink()
+
+
+def restyle(page: Path) -> None:
+    """Give a kept page, whose runs may be gone, the styles of today's pages."""
+    if page.exists():
+        text = page.read_text(encoding="utf-8")
+        style = f"<style>{STYLES.read_text(encoding='utf-8')}</style>"
+        page.write_text(
+            re.sub(r"<style>.*?</style>", lambda _: style, text, count=1, flags=re.DOTALL), encoding="utf-8"
+        )
 
 
 def mark_superseded(folder: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PLACE = ROOT / "build" / "covering"
 LINES, KNOWN = PLACE / "lines", PLACE / "known.json"
-LEFT_OUT = ("fuzz", "kills", "browser", "test_ray", "slurm", "gpu", "faults", "test_architecture", "test_memory")
+LEFT_OUT = ("fuzz", "kills", "browser", "test_ray", "slurm", "gpu", "test_faults", "test_architecture", "test_memory")
 """Parts of names of test files that run whole commands for long, or measure the machine."""
 MUCH = 0.2
 """Share of test files that differ, from which everything is recorded again."""

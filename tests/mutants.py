@@ -39,8 +39,9 @@ import covering
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("models", "metrics", "training", "studies", "data", "evaluation")
-SLOW = r"fuzz|kills|browser|test_ray|slurm|gpu|faults|end_to_end|recipes/|pages/|figures|memory|web/"
-"""Test files that take long, and look at whole commands rather than at one expression."""
+SLOW = r"fuzz|kills|browser|test_ray|slurm|gpu|test_faults|end_to_end|recipes/|pages/|figures|memory|web/"
+SLOWEST = r"fuzz|kills|browser|test_ray|slurm|gpu|test_faults|memory"
+"""Test files that take long, and look at whole commands rather than at one expression; those that always do."""
 EVERYWHERE = ("tests/contracts/test_defaults.py", "tests/contracts/test_same_numbers.py")
 """Contracts over all modules, which they do not import by name."""
 ENOUGH, HUNG, PATIENCE, NEAREST, MOST_FILES = 60, 240, 900.0, 3, 7
@@ -234,7 +235,10 @@ def tests_near(file: str) -> list[str]:
         shared = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(module.split(".")[1:], Path(test).parts[1:]))
         return not named, -len(list(shared)), near[test], len(test)
 
-    known = [test for test in sorted(near, key=rank) if not re.search(SLOW, test) and test not in EVERYWHERE]
+    direct = [test for test in near if near[test] == 1 and test not in EVERYWHERE]
+    # those that take long are asked where nobody else imports the module
+    slow = re.compile(SLOW) if any(not re.search(SLOW, test) for test in direct) else re.compile(SLOWEST)
+    known = [test for test in sorted(near, key=rank) if not slow.search(test) and test not in EVERYWHERE]
     first, others = known[:NEAREST], sorted(known[NEAREST:], key=lambda test: (near[test], len(test)))
     return [*first, *EVERYWHERE, *others[: MOST_FILES - len(first)]]
 

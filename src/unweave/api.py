@@ -44,6 +44,7 @@ from unweave.recipes.dimension_search import DimensionSearch, MethodName
 from unweave.recipes.opened import Run
 from unweave.recipes.perturb import Attack, Made
 from unweave.recipes.zoo import zoo
+from unweave.runs.folder import RunFolder
 from unweave.shapes import Tensor
 from unweave.training import loop
 from unweave.training.experiment import FOR_PICTURES, Plan, experiment_from, experiment_to
@@ -145,7 +146,7 @@ def train(
     :param history_every: steps between two rows of the history
     :param snapshots: steps at which the weights are kept
     :param plan: device, threads and precision
-    :param quiet: show no progress
+    :param quiet: say nothing of what was found, and show no progress
     :param own_data: how one's own data are read: ``uw.train("faces/", size=64)``, ``uw.train(frame, labels="species")``
 
     >>> import unweave as uw
@@ -173,10 +174,20 @@ def train(
             "snapshots": tuple(snapshots),
             "plan": plan,
         }
-    )
+    ).resolve()
+    place = Path(folder or Path("runs") / experiment.id)
     data = world if isinstance(world, Data) else None
+    if not quiet and not RunFolder(place).has("model.safetensors"):
+        data = _told_of(experiment.world, data or experiment.world.load())
     with _watched(f"{experiment.objective.name} on {called(experiment.world)}", quiet) as how:
-        return Run(loop.train(experiment, folder, data=data, how=how))
+        return Run(loop.train(experiment, place, data=data, how=how))
+
+
+def _told_of(world: World, data: Data) -> Data:
+    """The same data, after a line that says what was found where they are one's own."""
+    if line := world.told(data):
+        loop.say(line)
+    return data
 
 
 def _opened(run: Any) -> Run:

@@ -161,11 +161,18 @@ def split_rows(n_rows: int, share: float, seed: int) -> Bool[Tensor, " sample"]:
 
 
 def _place(value: Place, device: torch.device | None) -> Int[Tensor, "... 1 1"]:
-    return torch.as_tensor(value, dtype=torch.int64, device=device)[..., None, None]
+    return _filled(value, device)[..., None, None]
 
 
 def _number(value: Place, like: Tensor) -> Int[Tensor, "..."]:
-    return torch.as_tensor(value, dtype=torch.int64, device=like.device)
+    return _filled(value, like.device)
+
+
+def _filled(value: Place, device: torch.device | None) -> Int[Tensor, "..."]:
+    # a number is filled in on the device, not copied there: a CUDA graph can hold the one and not the other
+    if isinstance(value, int):
+        return torch.full((), value, dtype=torch.int64, device=device)
+    return torch.as_tensor(value, dtype=torch.int64, device=device)
 
 
 @functools.cache

@@ -1,9 +1,12 @@
 """What every command has in common: help with examples that work, tables that fit, suggestions that can be pasted."""
 
 import contextlib
+import functools
 import importlib
 import io
+import os
 import re
+import select
 import shlex
 import shutil
 import subprocess
@@ -87,24 +90,54 @@ def test_every_example_is_understood(name: str, work: Path) -> None:
 
 
 RUN = {
+    "compare": "--examples 20 --permutations 2 --quiet",
+    "completion": "",
+    "diagnose": "--examples 50 --jacobians 4",
     "evaluate": "--samples 100 --metrics mig --seeds 0 --no-pictures --quiet",
+    "explore": "--port 0 --no-browser",
     "export": "",
     "measure": "--metrics mig --seeds 0 --quiet",
     "new": "",
     "reproduce": "",
     "resume": "--quiet",
     "sample": "",
+    "show": "--examples 50",
     "train": f"{TINY} --quiet",
     "traverse": "--steps 3",
+    "worlds": "",
+    "zoo": "",
 }
-"""Commands whose first example runs in no time with these words; those of TABLES run below."""
+"""Words with which the first example of a command runs in no time."""
+
+RUN_SLOWLY = {
+    "bench": "--ways alone --rounds 1 --seconds 0.01 --batch-size 2 --plan.threads 1",
+    "demo": "--steps 2 --quiet --folder runs/another",
+    "dimension": f"{TINY.replace('--latents 2', '')} --start 2 --most 2 --examples 60 --quiet",
+    "perturb": "--network mlp --network.encoder-widths 32 --network.decoder-widths 32 --latents 5 --beta 0.01"
+    " --steps 300 --lr 1e-2 --models 2 --ensemble 1 --perturb-steps 2 --executor here --quiet",
+    "report": "",
+}
+"""The same for commands that draw whole pages, fit big models or train several."""
+
+NOT_RUN = {
+    "intrinsic": "renders the whole of dSprites, which takes minutes; other data: tests/end_to_end/test_diagnose.py",
+    "study": "trains for minutes; the same study at a fifth of the length: tests/recipes/test_z_judges.py",
+}
 
 
-@pytest.mark.parametrize("name", RUN)
-def test_the_first_example_works(name: str, work: Path, capsys: Capture) -> None:
+@pytest.mark.parametrize("name", [*RUN, *(pytest.param(name, marks=pytest.mark.slow) for name in RUN_SLOWLY)])
+def test_the_first_example_works(name: str, work: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: sockets[0].close())  # it would serve until Ctrl-C
+    if name == "compare":  # tests/end_to_end writes its page
+        monkeypatch.setattr("unweave.cli.compare.write_comparison", lambda found, folder: folder / "comparison.html")
+    monkeypatch.setattr("unweave.cli.completion.all_words", completed_words)
     line = example_lines(name)[0].split(" > ")[0].split(" >> ")[0]
     words = re.sub(r" --(steps|latents) \S+", "", line) if name == "train" else line
-    assert main([*shlex.split(words)[1:], *RUN[name].split()]) == 0, capsys.readouterr().err
+    assert main([*shlex.split(words)[1:], *(RUN | RUN_SLOWLY)[name].split()]) == 0, capsys.readouterr().err
+
+
+def test_the_first_example_of_every_command_is_run_or_says_why_not() -> None:
+    assert sorted([*RUN, *RUN_SLOWLY, *NOT_RUN]) == sorted(COMMANDS)
 
 
 def test_help_is_grouped_and_narrow(capsys: Capture) -> None:
@@ -276,8 +309,11 @@ try() {{ COMP_WORDS=("$@"); COMP_CWORD=$(( $# - 1 )); COMPREPLY=(); _unweave; ec
 """
 
 
+completed_words = functools.cache(all_words)
+
+
 def test_bash_completes(work: Path) -> None:
-    words = all_words()
+    words = completed_words()
     tries = {
         "unweave di": {"diagnose", "dimension"},
         "unweave train micro_": {"micro_segments"},
@@ -300,8 +336,89 @@ def test_bash_completes(work: Path) -> None:
     assert not done.stderr
     for (line, expected), found in zip(tries.items(), done.stdout.splitlines()):
         assert set(found.split()) == expected, line
-    assert zsh(words).endswith(bash(words))
-    assert "complete -c unweave -n '__fish_seen_subcommand_from train' -l lr -r -F" in fish(words).splitlines()
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed: apt install fish")
+def test_fish_completes(work: Path) -> None:
+    tries = {
+        "unweave di": {"diagnose", "dimension"},
+        "unweave train micro_": {"micro_segments"},
+        "unweave train micro --objective beta_v": {"beta_vae", "beta_vae_full"},
+        "unweave train micro --lr": {"--lr"},
+        "unweave train micro --order ": {"iid", "epochs"},
+        "unweave show runs/d": {"runs/demo/"},
+        "unweave evaluate runs/a --metrics mig,dcim": {"mig,dcimig"},
+        "unweave evaluate runs/a --metrics dcim": {"dcimig"},
+        "unweave study report --trust": {"--trust"},
+        "unweave study report micro_": set(),  # the words of study, not those of report or of train
+        "unweave bench train dspri": {"dsprites"} & set(completed_words()["bench"].first),
+    }
+    Path("unweave.fish").write_text(fish(completed_words()))
+    asked = "\n".join(f"echo {shlex.quote(line)}; complete -C {shlex.quote(line)}; echo" for line in tries)
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", f"source unweave.fish\n{asked}"],
+        env=os.environ | {"HOME": str(work)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not done.stderr
+    answers = [part.split("\n") for part in done.stdout.strip("\n").split("\n\n")]
+    assert {line: set(found) for line, *found in answers} == tries
+
+
+@pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed: apt install zsh")
+def test_zsh_completes(work: Path) -> None:
+    """Typed at a terminal with a real Tab: zsh itself completes what has one ending."""
+    tries = {
+        "unweave dime": "dimension",
+        "unweave train micro_": "train micro_segments",
+        "unweave train micro --objective annea": "train micro --objective annealed_vae",
+        "unweave train micro --lr": "train micro --lr",
+        "unweave show runs/d": "show runs/demo",
+        "unweave evaluate runs/a --metrics mig,dcim": "evaluate runs/a --metrics mig,dcimig",
+        "unweave measure cod": "measure codes.npz",
+    }
+    Path("unweave.zsh").write_text(zsh(completed_words()))
+    with typed("zsh", "-f", "-i") as terminal:
+        terminal.send('PS1= ; unweave() { print -r -- "<" $* ">" }; source unweave.zsh; print begin:\n')
+        terminal.until("begin:\r\n")
+        for line, expected in tries.items():
+            terminal.send(f"{line}\t\n")
+            assert terminal.until(" >\r\n").rpartition("< ")[2].split() == [*expected.split(), ">"], line
+
+
+class Terminal:
+    """What a program says at a terminal of its own."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor, self.read = descriptor, ""
+
+    def send(self, words: str) -> None:
+        os.write(self.descriptor, words.encode())
+
+    def until(self, end: str) -> str:
+        """All that is said up to these words, which come within a minute."""
+        last = time.monotonic() + 60
+        while end not in self.read:
+            assert select.select([self.descriptor], [], [], max(0.0, last - time.monotonic()))[0], self.read
+            self.read += os.read(self.descriptor, 65_536).decode(errors="replace")
+        said, _, self.read = self.read.partition(end)
+        return said + end
+
+
+@contextlib.contextmanager
+def typed(*command: str) -> Iterator[Terminal]:
+    ours, theirs = os.openpty()
+    given = os.environ | {"TERM": "dumb", "HOME": os.getcwd(), "ZDOTDIR": os.getcwd()}
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=given, start_new_session=True)
+    os.close(theirs)
+    try:
+        yield Terminal(ours)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
 
 
 def trained(folder: Path, name: str, **settings: object) -> uw.Run:

@@ -23,3 +23,9 @@ def test_numbers_are_judged_at_paper_size_only() -> None:
         for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
             if row.get("kind") == "number" and made["size"] != "paper":
                 assert row["verdict"] not in ("agrees", "differs"), (path, row["what"])
+
+
+def test_kept_pages_have_the_styles_of_todays_pages() -> None:
+    made = runpy.run_path(str(DOCS / "make_results.py"))
+    for page in (DOCS / "results").glob("*/index.html"):
+        assert made["STYLES"].read_text(encoding="utf-8") in page.read_text(encoding="utf-8"), "run: make docs"

@@ -29,6 +29,10 @@ def test_whole_numbers_from_zero_are_counted_and_others_are_continuous(values: l
     assert Data(IMAGES, (1, 2, 2), labels=labels, label_names=("kind",)).label_sizes == (size,)
 
 
+def test_labels_of_nothing_have_no_values() -> None:
+    assert Data(IMAGES[:0], (1, 2, 2), labels=torch.zeros(0, 2), label_names=("kind", "age")).label_sizes == (0, 0)
+
+
 def test_a_worlds_labels_are_its_factors() -> None:
     space = FactorSpace((Factor("kind", 3), Factor("instance", 2, hidden=True)))
     assert Data(IMAGES, (1, 2, 2), space=space).label_sizes == (3,)

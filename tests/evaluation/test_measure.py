@@ -179,6 +179,17 @@ def test_a_second_representation_costs_no_set_up(monkeypatch: pytest.MonkeyPatch
     assert second["mig"].value == measure(codes[:, :2], factors, metrics="mig", seeds=0)["mig"].value
 
 
+@pytest.mark.parametrize("n_models", [None, 3])
+def test_at_chance_a_pools_codes_come_in_random_order_too(n_models: int | None) -> None:
+    factors = np.random.default_rng(0).integers(0, 4, (400, 3))
+    codes = factors.astype(float) if n_models is None else np.stack([factors.astype(float)] * n_models)
+    quick = {"n_train": 200, "n_test": 100, "n_variance": 200, "batch_size": 16}
+    options = {"metrics": ["factor_vae_score"], "seeds": 0, "adjust": "chance", "options": {"factor_vae_score": quick}}
+    found = Measurer(factors, **options).measure(codes, pool=(codes, factors))["factor_vae_score"]
+    assert np.min(found.value) > 0.95
+    assert np.max(found.chance) < 0.6
+
+
 def test_a_pool_serves_the_interventions_only() -> None:
     codes, factors = table()
     pool = factors.astype(float), factors
@@ -292,3 +303,17 @@ def test_a_device_gives_the_same(gpu: torch.device) -> None:
     here = measure(codes, factors, metrics=names, seeds=2)
     for name, number in here.numbers.items():
         assert there[name].value == pytest.approx(number.value, rel=1e-6, abs=1e-9), name
+
+
+def test_a_curve_over_all_samples_is_written_as_a_few_of_its_points() -> None:
+    """TwoNN's two lists made a run's scores.json three times as long as all the rest."""
+    codes = np.random.default_rng(0).normal(size=(600, 3))
+    found = measure(codes, metrics=["two_nn"], seeds=0)
+    whole, written = found.parts["two_nn"], found.to_plain()["parts"]["two_nn"]
+    assert len(whole.log_ratio) == 540
+    for name in ("log_ratio", "log_survival"):
+        curve = getattr(whole, name).tolist()
+        assert len(written[name]) == 200
+        assert written[name][0] == curve[0]
+        assert written[name][-1] == curve[-1]
+        assert written[name] == sorted(set(written[name]) & set(curve))

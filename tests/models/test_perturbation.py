@@ -17,10 +17,14 @@ from unweave.data.synthetic import SynthLin
 from unweave.models.manipulation import altered
 from unweave.models.networks import MLP
 from unweave.models.objectives import Perturbation
+from unweave.studies.pack import pack
 from unweave.training.alone import Alone
 from unweave.training.experiment import Experiment, Plan, experiment_from, experiment_to
+from unweave.training.fleet.members import check_structure
 from unweave.training.given import given_run
 from unweave.training.loop import resume, train
+from unweave.training.many import train_many
+from unweave.training.run import Run
 from unweave.training.running import Interrupted, RunOptions
 
 BASE = Experiment(
@@ -101,6 +105,18 @@ def test_a_manipulation_goes_on_to_the_bit(method: Perturbation, manipulation: P
         train(replace(BASE, objective=method), tmp_path / "run", how=how)
     resumed = resume(tmp_path / "run")
     assert (resumed / "model.safetensors").read_bytes() == (manipulation / "model.safetensors").read_bytes()
+
+
+def test_manipulations_of_different_runs_share_a_fleet(method: Perturbation, tmp_path: Path) -> None:
+    turned = replace(method, foster=method.diminish, diminish=method.foster)
+    given = [replace(BASE, objective=one) for one in (method, turned)]
+    assert len(pack([one.resolve() for one in given])) == 1
+    both = train_many(given, tmp_path / "both")
+    for number, one in enumerate(given):
+        (alone,) = train_many([one], tmp_path / f"alone-{number}")
+        assert Run(alone).files.read("model.safetensors") == Run(both[number]).files.read("model.safetensors")
+    with pytest.raises(ValueError, match=r"must agree in objective\.foster: the first has 1, number 2 has 2"):
+        check_structure([given[0], replace(BASE, objective=replace(method, foster=method.foster + method.diminish))])
 
 
 def test_a_perturbed_world_is_its_base_with_other_images(manipulation: Path) -> None:

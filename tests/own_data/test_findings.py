@@ -169,6 +169,13 @@ def test_10_labels_names_and_sizes_of_own_images(tmp_path: Path, capsys: pytest.
     assert uw.world("photos", size=12, height=8).shape == (3, 8, 12)
 
 
+def test_10_python_says_what_was_found_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for quiet, said in [(True, ""), (False, "photos: 8 images of 30 × 20 pixels, colour; labels: folder"), (False, "")]:
+        folder = tmp_path / ("quiet" if quiet else "told")
+        uw.train("photos", folder, network=uw.MLP((8,), (8,)), latents=2, steps=2, batch_size=4, quiet=quiet)
+        assert capsys.readouterr().err.partition("\n")[0] == said  # a finished run is opened without a word
+
+
 def test_11_nothing_is_overwritten_or_spilled(tiny: uw.Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = uw.export(tiny, tmp_path / "model")
     assert uw.export(tiny, target) == target

@@ -1,5 +1,6 @@
 """A long study in portions: nothing is trained twice, kills lose nothing that was brought back, files stay small."""
 
+import csv
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from unweave.models.networks.mlp import MLP
 from unweave.models.objectives import BetaVAE
 from unweave.recipes import portions
 from unweave.recipes.portions import RECORD, run_portion, take_in, write_portion
+from unweave.recipes.reproduce import reproduce
 from unweave.studies.measure_only import measure_only
 from unweave.studies.measures.codes import Codes
 from unweave.studies.results import Results
@@ -159,3 +161,14 @@ def test_a_killed_portion_loses_nothing(tmp_path: Path, after: float) -> None:
     assert take_in(found, fresh) == 6
     told = measure_only(study(6, 300), fresh.root).table["codes.mean.total_correlation"].to_list()
     assert told == run_study(study(6, 300), tmp_path / "whole").table["codes.mean.total_correlation"].to_list()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "size"), [("z-table-3.4", "paper"), ("u-supervision", "small")])
+def test_what_was_brought_home_is_judged_as_its_page_says(name: str, size: str, tmp_path: Path) -> None:
+    results = Path(__file__).parents[2] / "docs" / "results"
+    take_in(results / "portions" / name, Store(tmp_path / "store").prepare())
+    found = reproduce(name, size, tmp_path / "store", lambda study: measure_only(study, tmp_path / "store"))
+    rows = csv.DictReader((results / name / "results.csv").read_text(encoding="utf-8").splitlines())
+    told = {row["what"]: (row["verdict"], float(row["ours"])) for row in rows}
+    assert told == {row.what: (row.verdict, pytest.approx(row.ours)) for row in found.outcome.comparisons}

@@ -13,6 +13,7 @@ from unweave.data.micro import Micro
 from unweave.models.method import Given
 from unweave.models.networks import MLP
 from unweave.models.objectives import Perturbation
+from unweave.recipes.controls import judged
 from unweave.recipes.own import epsilon, transfer
 from unweave.recipes.perturb import Candidate
 from unweave.recipes.reproduce import reproduce
@@ -164,6 +165,20 @@ def test_a_drop_agrees_and_its_absence_differs(tmp_path: Path) -> None:
     assert found["dSprites, FactorVAE: MIG on original beside modified images"] == "cannot tell"
     assert not any("mean" in one.rule for one in outcome.comparisons), "small judges signs, no numbers"
     assert any("d = " in one.note for one in outcome.comparisons)
+
+
+@pytest.mark.parametrize("name", ["u-epsilon", "u-transfer"])
+def test_beyond_the_source_a_planted_drop_agrees_and_its_control_does_not(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "chosen_from", lambda place, amount, results: ())
+    scores = {("β-VAE", ORIGINAL): 0.4, ("β-VAE", MODIFIED): 0.1, ("β-VAE", NOISE): 0.35}
+    scores |= {("β-VAE", SAME): 0.4, ("β-VAE", REVERSED): 0.42}
+    outcome = judged(find_reproduction(name), made_up(scores, "small", tmp_path), "small")
+    known = [one for one in outcome.comparisons if one.n >= 6 and one.kind == "order"]
+    assert {one.verdict for one in known} == {"agrees"}
+    assert len(known) == (3 if name == "u-epsilon" else 4)
+    assert all(one.controls and not any(control.passes for control in one.controls) for one in known)
 
 
 def test_only_the_published_size_judges_numbers(tmp_path: Path) -> None:

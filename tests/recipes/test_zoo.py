@@ -1,17 +1,22 @@
 """Trained models to begin with: a list, checked files, and scores that come out again."""
 
+import functools
+import http.server
 import io
 import json
 import shutil
+import threading
+from collections.abc import Iterator
 from email.message import Message
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import unweave as uw
 from unweave.cli import main
-from unweave.recipes.zoo import build_zoo, zoo
+from unweave.recipes.zoo import Filter, build_zoo, runs_in, zoo
 
 SMALL = ["--network", "mlp", "--network.encoder-widths", "6", "--network.decoder-widths", "6", "--latents", "3"]
 QUICK = ["--steps", "4", "--batch-size", "8", "--plan.threads", "1", "--plan.device", "cpu", "--quiet"]
@@ -107,6 +112,77 @@ def test_a_zoo_on_a_server_is_fetched_once_and_checked(
     with pytest.raises(ValueError, match="another file"):
         found.load("two")
     assert [path.name for path in (tmp_path / "cache/zoo").iterdir() if not path.name.startswith("one-")] == []
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[str]:
+    """A server on this machine of what will lie in ``hosted``."""
+    handler = functools.partial(Silent, directory=str(tmp_path / "hosted"))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+class Silent(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing."""
+
+
+MEASURED = ["--measure", "--metrics", "mig,mcc", "--samples", "300", "--draws", "0"]
+
+
+def test_a_store_becomes_a_zoo_of_rounded_weights_that_a_server_holds(
+    runs: list[Path], tmp_path: Path, served: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path / "cache"))
+    store = str(runs[0].parent)
+    chosen = ["zoo", "build", "hosted", store, "--method", "beta_vae", "--world", "micro", "--bits", "16"]
+    assert main([*chosen, "--seeds", "1"]) == 2
+    assert "no scores of its rounded weights; add --measure" in capsys.readouterr().err
+    assert main([*chosen, "--seeds", "1", *MEASURED]) == 0
+    out = capsys.readouterr().out
+    assert "micro-beta_vae-1" in out
+    assert " kB" in out
+    assert main([*chosen, "--seeds", "0:2", *MEASURED, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["models"] == ["micro-beta_vae-1", "micro-beta_vae-0"]
+    assert told["bytes"] == sum(told["sizes"].values())
+    monkeypatch.setattr("unweave.recipes.opened.evaluate", None)  # the same weights are not measured twice
+    assert main([*chosen, *MEASURED]) == 0
+    capsys.readouterr()
+    assert main(["zoo", "--zoo", served]) == 0
+    assert f"unweave zoo pull NAME --zoo {served}" in " ".join(capsys.readouterr().out.split())
+    assert main(["zoo", "pull", "micro-beta_vae-1", "runs/pulled", "--zoo", served]) == 0
+    small, large = (uw.load(place) for place in ("runs/pulled", runs[1]))
+    sizes = [(one.path / "model.safetensors").stat().st_size for one in (small, large)]
+    assert sizes[0] < 0.6 * sizes[1]
+    rows = small.images(50)
+    assert torch.allclose(small.encode(rows).mean, large.encode(rows).mean, atol=1e-2)
+    assert all(one.dtype == torch.float32 for one in small.model.state_dict().values())
+    card = (small.path / "README.md").read_text()
+    assert "rounded to 16 bits; the scores are those of the rounded weights" in card
+    assert f"| mig | {small.scores['mean']['scores']['mig']['value']:.3f} |" in card
+    assert "Of 300 examples.\n" in card
+    assert zoo(served).find("micro-beta_vae-1").scores["mig"] == zoo("hosted").find("micro-beta_vae-1").scores["mig"]
+
+
+def test_runs_of_a_store_are_named_by_what_they_are_where_that_is_enough(runs: list[Path], tmp_path: Path) -> None:
+    store = runs[0].parent
+    assert list(runs_in([store])) == ["micro-beta_vae-0", "micro-beta_vae-1"]
+    assert list(runs_in([store], Filter(seeds=[1]))) == ["micro-beta_vae-1"]
+    assert list(runs_in([runs[0]], Filter(worlds=["micro"]))) == ["one"]
+    shutil.copytree(store, tmp_path / "store")
+    shutil.copytree(runs[0], tmp_path / "store/again")
+    assert list(runs_in([tmp_path / "store"])) == ["again", "one", "micro-beta_vae-1"]
+    with pytest.raises(ValueError, match=r"no finished run in .* is one of those"):
+        runs_in([store], Filter(methods=["vae"]))
+    with pytest.raises(ValueError, match="two runs are called one"):
+        runs_in([runs[0], runs[0]])
 
 
 @pytest.mark.parametrize(

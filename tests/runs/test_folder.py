@@ -9,11 +9,13 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import pytest
 from faults import Faults, Killed, failing, no_space
 
 from unweave import files
+from unweave.runs import lock
 from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.runs.sums import SUMS, read_sums, write_sums
 
@@ -202,6 +204,22 @@ def test_writers_side_by_side_lose_nothing(tmp_path: Path) -> None:
             assert folder.read_json(f"measures/{writer}-{number}.json") == [writer, number]
     assert folder.read_json("shared.json")[1] == 29
     assert sorted(path.name for path in tmp_path.iterdir()) == [SUMS, "measures", "shared.json"]
+
+
+def test_a_lock_that_went_with_its_folder_is_none_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    others, ask = [], lock._or_refused
+
+    def ask_late(file: IO[bytes], path: Path) -> None:
+        if not others:
+            path.unlink()
+            others.append(path.open("wb"))
+            ask(others[0], path)
+        ask(file, path)
+
+    monkeypatch.setattr(lock, "_or_refused", ask_late)
+    with pytest.raises(BlockingIOError, match="another process"), RunFolder(tmp_path / "run").locked():
+        pytest.fail("two hold one folder")
+    others[0].close()
 
 
 def test_writing_does_not_wait_for_the_long_lock_and_may_be_nested(tmp_path: Path) -> None:

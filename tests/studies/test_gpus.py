@@ -11,6 +11,8 @@ import torch
 from test_local import results
 from tiny_studies import CONV, tiny, tiny_study
 
+from unweave.data import DSprites
+from unweave.studies import train_and_measure
 from unweave.studies.executors import on_ray
 from unweave.studies.executors.here import Here
 from unweave.studies.executors.local import Local, _Queue, _Worker
@@ -18,6 +20,9 @@ from unweave.studies.executors.on_ray import OnRay
 from unweave.studies.executors.on_slurm import OnSlurm
 from unweave.studies.pack import Pack, pack
 from unweave.studies.run import run_study
+from unweave.studies.store import Store
+from unweave.training.experiment import Experiment, Form, Plan, experiment_to, form_of_card
+from unweave.training.fleet.share import least_bytes
 from unweave.training.fleet.stepper import Stepper
 from unweave.training.many import is_gpu_fault, train_many
 from unweave.training.running import GpuFailed, RunOptions
@@ -168,3 +173,53 @@ def test_only_what_a_gpu_says_is_its_fault() -> None:
     assert not is_gpu_fault(torch.cuda.OutOfMemoryError("CUDA error: out of memory"))
     assert not is_gpu_fault(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
     assert not is_gpu_fault(ValueError("CUDA error"))
+
+
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A card that copies a megabyte in a second."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA X1")
+    monkeypatch.setattr("unweave.training.fleet.share.copy_rate", lambda _device: 1e6)
+
+
+@pytest.mark.usefixtures("card")
+def test_a_pack_says_how_much_of_the_card_it_used_and_notes_it_with_every_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, runs = Store(tmp_path).prepare(), [on_gpu(seed) for seed in range(4)]
+    for run in runs:
+        store.folder(run.id).write_json("config.json", experiment_to(run))
+    moved = runs[0].n_updates * least_bytes(runs[0], form_of_card(runs[0].world.card())) / 1e6
+    # interrupted once: the time before counts too
+    train_and_measure._note_cost(runs, store, 10 * moved)
+    train_and_measure._note_cost(runs, store, 6 * moved)
+    train_and_measure._note_share(runs, store)
+    assert "4 models × 5 steps in" in (said := capsys.readouterr().err)
+    assert "25% of the card in use" in said
+    noted = [store.folder(run.id).read_json("cost.json") for run in runs]
+    assert all(cost["device"] == "NVIDIA X1" for cost in noted)
+    assert all(cost["share"] == pytest.approx(0.25, rel=0.001) for cost in noted)
+
+
+@pytest.mark.usefixtures("card")
+def test_a_share_that_cannot_be_told_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(_device: str) -> float:
+        raise torch.cuda.OutOfMemoryError("no room for a copy")
+
+    monkeypatch.setattr("unweave.training.fleet.share.copy_rate", full)
+    store, run = Store(tmp_path).prepare(), on_gpu(0)
+    store.folder(run.id).write_json("config.json", experiment_to(run))
+    train_and_measure._note_cost([run], store, 1.0)
+    train_and_measure._note_share([run], store)
+    assert "not known (OutOfMemoryError)" in capsys.readouterr().err
+    assert "share" not in store.folder(run.id).read_json("cost.json")
+
+
+@pytest.mark.usefixtures("card")
+def test_a_step_of_the_standard_model_moves_what_was_counted_by_hand() -> None:
+    standard = Experiment(DSprites(), plan=Plan("cuda", 1, "bf16"))
+    # 105 MB when every layer is fused with its neighbours, weights in bf16 (benchmarks/NOTES.md)
+    assert least_bytes(standard, Form((1, 64, 64), ())) == pytest.approx(105e6, rel=0.05)

@@ -109,3 +109,9 @@ def test_deaths_are_counted_by_run_and_not_by_where_a_pack_lies_in_memory(tmp_pa
         jobs.at_work += 1
         jobs.crashed(Pack((tiny(0).resolve(),)), -9, "")
     assert Store(tmp_path).table()["failure"][0].startswith("the process that worked on it was killed by SIGKILL")
+
+
+def test_there_is_one_worker_at_least(tmp_path: Path) -> None:
+    Local(1)((), tmp_path, RunOptions(), lambda pack: None)
+    with pytest.raises(ValueError, match="workers must be at least 1, not 0"):
+        Local(0)((), tmp_path, RunOptions(), lambda pack: None)

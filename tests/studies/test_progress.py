@@ -31,3 +31,5 @@ def test_costs_are_said_for_each_kind_of_device() -> None:
     on_cpu = "0.50 core-hours on cpu for 1 models, 48 such models a day"
     on_gpu = "1.00 GPU-hours on cuda for 1 models, 24 such models a day"
     assert words_of(cost_of(table)) == f"{on_cpu}; {on_gpu}"
+    shared = table.with_columns(pl.Series("cost.share", [None, 0.57, None]))
+    assert words_of(cost_of(shared)) == f"{on_cpu}; {on_gpu}, 57% of the card in use"

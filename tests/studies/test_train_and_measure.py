@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -138,6 +139,46 @@ def test_a_full_disk_stops_the_study_and_tears_nothing(tmp_path: Path, monkeypat
     assert not list(tmp_path.glob("**/.*.part"))
     found = run_study(study, tmp_path)
     assert found.table["seed"].to_list() == [0, 1, 2, 3]
+
+
+NOBODYS_FAULT = (OSError(errno.ENOSPC, "full"), OSError(errno.EROFS, "read-only"), BlockingIOError("held by another"))
+ITS_OWN = (OSError(errno.ENOENT, "gone"), ValueError("wrong"))
+
+
+@pytest.mark.parametrize("error", [*NOBODYS_FAULT, *ITS_OWN], ids=str)
+def test_only_what_is_a_runs_own_fault_is_kept_as_its_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    store, experiment = Store(tmp_path).prepare(), tiny(0).resolve()
+    folder, raised = (
+        store.folder(experiment.id),
+        pytest.raises(type(error)) if error in NOBODYS_FAULT else nullcontext(),
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(working, "_train_together", fail)
+        with raised:
+            working._train([experiment], store, RunOptions())
+    assert folder.has("failure.json") == (error in ITS_OWN)
+    clear(folder)
+    working._train([experiment], store, RunOptions())
+    monkeypatch.setattr(Polarised, "__call__", fail)
+    with raised:
+        working.take_measures((Polarised(32),), experiment.id, store)
+    assert bool(folder.names("failures/")) == (error in ITS_OWN)
+
+
+def test_more_is_to_do_where_a_trained_run_has_other_measures(tmp_path: Path) -> None:
+    store, (fresh, trained) = Store(tmp_path).prepare(), (tiny(seed).resolve() for seed in (0, 1))
+    working._train([trained], store, RunOptions())
+    two, one = (Polarised(32), Polarised(16)), (Polarised(8),)
+    told = [
+        working.give_up(Pack((run,), asked), tmp_path, "died", "") for run in (fresh, trained) for asked in (two, one)
+    ]
+    assert told == [False, False, True, False]
+    assert len(store.folder(trained.id).names("failures/")) == 2
 
 
 def test_stopping_saves_and_the_same_call_goes_on(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from unweave.data.micro import Micro
 from unweave.models.likelihoods import LearnedGaussian
 from unweave.models.networks.conv import Conv
 from unweave.models.objectives.qlae import QLAE
+from unweave.recipes.zoo import put
+from unweave.runs.folder import DamagedFile
 from unweave.training.experiment import Experiment, Plan
 from unweave.training.loop import train
 from unweave.training.run import Run
@@ -57,3 +59,15 @@ def test_bad_sources(tmp_path):
         uw.from_pretrained(tmp_path)
     with pytest.raises(ValueError, match="is not empty"):
         uw.export(Run(train(TINY, tmp_path / "run")), tmp_path)
+
+
+def test_scores_that_are_none_are_refused_before_anything_is_written(tmp_path):
+    run, scores = uw.Run(train(TINY, tmp_path / "run")), {"mig": {"value": 0.5}}
+    for bad in ({}, [], 3, None, {"mean": 3}, {"mean": {}}, {"mean": {"scores": [1]}}, {"mean": {"scores": scores}}):
+        run.files.write_json("scores.json", bad)
+        for write in (uw.export, put):
+            with pytest.raises(DamagedFile, match=r"scores\.json holds no scores; write it again with: unweave eval"):
+                write(run, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    run.files.write_json("scores.json", {"n_samples": 9, "mean": {"scores": scores}})
+    assert "| mig | 0.500 |" in (uw.export(run, tmp_path / "out") / "README.md").read_text()

@@ -246,7 +246,6 @@ def test_members_are_locked_while_their_fleet_trains(tmp_path: Path) -> None:
         ({"optimiser": Adam(beta1=0.5)}, "optimiser.beta1"),
         ({"objective": BetaVAEFull()}, "objective.posterior"),
         ({"steps": 7}, "number of updates"),
-        ({"holdout": 0.5}, "holdout"),
     ],
 )
 def test_mixed_structures_are_named(changes: dict[str, object], field: str) -> None:

@@ -6,14 +6,16 @@ from pathlib import Path
 import pytest
 import torch
 
+from unweave.data.altered import Noise, Perturbed
 from unweave.data.micro import Micro
 from unweave.data.synthetic import SynthLin, SynthNonLin
-from unweave.data.world import Data
+from unweave.data.world import Data, World
 from unweave.models import OBJECTIVES, Objective
 from unweave.models.likelihoods import SquaredError
 from unweave.models.networks import MLP, Conv, Linear
 from unweave.models.objectives.beta_vae import BetaVAE, BetaVAEFull
 from unweave.models.objectives.factor_vae import FactorVAE
+from unweave.models.objectives.perturbation import Perturbation
 from unweave.models.optimisers import Adam
 from unweave.training.batches import source_of
 from unweave.training.experiment import Experiment, Form, Plan
@@ -24,6 +26,7 @@ from unweave.training.fleet.members import arrange
 from unweave.training.fleet.portable import portable
 from unweave.training.fleet.stepper import Stepper
 from unweave.training.fleet.whole_steps import WholeSteps
+from unweave.training.given import given_run
 from unweave.training.loop import train
 from unweave.training.many import train_many
 from unweave.training.run import Run
@@ -128,7 +131,7 @@ def dense(seed: int, kind: str) -> Experiment:
 
 
 def dense_engine(given: list[Experiment]) -> FleetEngine:
-    """A fleet of dense models after 70 steps, more than a block of draws."""
+    """A fleet of dense models after 70 steps, the last nine of them not recorded."""
     engine = FleetEngine(given, given[0].world.load().to("cuda"), print)
     for step in range(70):
         engine.advance(step, record=step % 30 == 0)
@@ -165,6 +168,37 @@ def test_dense_kernels_train_the_models_of_the_portable_fleet(kind: str) -> None
         own = fleet.backend.layout.views(fleet.parameters)[name]  # type: ignore[union-attr]
         assert (own - view).norm() < 2e-2 * (view - start[name]).norm(), name
     assert torch.allclose(fast.rows()[0].values, slow.groups[0].row, rtol=1e-2, atol=1e-3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("altered", ["noise", "perturbed"])
+def test_altered_worlds_step_in_a_graph(altered: str, tmp_path: Path) -> None:
+    world: World = Noise(Micro(), 0.1)
+    if altered == "perturbed":
+        world = Perturbed(str(manipulations(tmp_path)[0]))
+    data, said = world.load().to("cuda"), list[str]()
+    members, backend = arranged([replace(experiment(), world=world)], data, said.append)
+    fleet = new_fleet(members, backend, len(data), data.shape)
+    stepper = Stepper(fleet, source_of(members.experiments, data), said.append)
+    for step in range(3):
+        stepper(step, record=True)
+    assert not said
+
+
+def test_manipulations_step_one_after_the_other_in_a_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    both = manipulations(tmp_path / "both")
+    assert "without a CUDA graph" not in capsys.readouterr().err
+    for kept, number in zip(both, (0, 1)):
+        (alone,) = manipulations(tmp_path / f"alone-{number}", only=number)
+        assert Run(alone).files.read("model.safetensors") == Run(kept).files.read("model.safetensors")
+
+
+def manipulations(folder: Path, only: int | None = None) -> list[Path]:
+    """Two manipulations with the same two runs on their sides, in one fleet; or one of the two alone."""
+    runs = [train(experiment(seed), folder / f"run-{seed}") for seed in (0, 1)]
+    sides = [tuple(given_run(str(run)) for run in order) for order in (runs, runs[::-1])]
+    given = [experiment(0, Perturbation((one,), (other,), samples=2)) for one, other in sides]
+    chosen = given if only is None else [given[only]]
+    return train_many(chosen, folder / "manipulations")
 
 
 def test_a_bf16_run_alone_has_the_bits_of_a_run_in_company(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Worlds of one size in one fleet: every model learns from its own, with the bits it has among its like."""
+"""Worlds of one size, and holdouts, in one fleet: every model learns from its own, with the bits it has elsewhere."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +40,43 @@ def test_every_model_draws_from_its_own_world(order: str, holdout: float) -> Non
         alone = source_of([experiment], experiment.world.load())
         expected = stored(alone, draw(alone, steps), "images")[:, 0]
         assert torch.equal(stored(together, draw(together, steps), "images")[:, place], expected)
+
+
+SHARES = (0.0, 0.25, 0.5, 0.25)
+
+
+@pytest.mark.parametrize("order", ["iid", "epochs"])
+def test_every_model_draws_from_what_its_own_holdout_leaves(order: str) -> None:
+    mixed = [one(1.0 + place % 2, place, order=order, holdout=share) for place, share in enumerate(SHARES)]
+    data, steps = load_together(mixed), torch.arange(60)
+    together = source_of(mixed, data)
+    for place, experiment in enumerate(mixed):
+        alone = source_of([experiment], experiment.world.load())
+        expected = stored(alone, draw(alone, steps), "images")[:, 0]
+        assert torch.equal(stored(together, draw(together, steps), "images")[:, place], expected)
+
+
+def test_holdouts_differ_where_rows_come_by_their_weights_too() -> None:
+    mixed = [one(1.0, place, holdout=share) for place, share in enumerate(SHARES)]
+    data = mixed[0].world.load()
+    data = replace(data, weights=torch.arange(1.0, len(data) + 1))
+    steps = torch.arange(60)
+    together = source_of(mixed, data)
+    for place, experiment in enumerate(mixed):
+        alone = source_of([experiment], data)
+        expected = draw(alone, steps)["rows of images"][:, 0]
+        assert torch.equal(draw(together, steps)["rows of images"][:, place], expected)
+
+
+def test_bits_are_those_of_fleets_of_one_holdout(tmp_path: Path) -> None:
+    mixed = [one(1.0, seed, holdout=share) for seed in range(2) for share in (0.0, 0.5)]
+    assert [len(each.experiments) for each in pack(mixed)] == [4]
+    together = train_many(mixed, tmp_path / "together")
+    for share in (0.0, 0.5):
+        train_many([e for e in mixed if e.holdout == share], tmp_path / "apart")
+    for path in together:
+        for name in ("model.safetensors", "history.parquet", "config.json"):
+            assert (path / name).read_bytes() == (tmp_path / "apart" / path.name / name).read_bytes()
 
 
 def test_bits_are_those_of_fleets_of_one_world(tmp_path: Path) -> None:

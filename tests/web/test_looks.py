@@ -244,6 +244,38 @@ def test_points_are_one_stop_for_the_keyboard_and_stand_in_a_table(page: Page) -
     assert serious(page) == []
 
 
+def test_lines_and_histograms_stand_in_tables_that_the_keyboard_opens(page: Page) -> None:
+    page.goto("/run/one")
+    all_seen(page)
+    for part, head in [("#training", ["step", "latent 0"]), ("#histograms", ["from", "to", "mean codes"])]:
+        first = page.locator(f"{part} .behind").first
+        assert first.locator("summary").get_attribute("aria-label").endswith(", as a table")
+        first.locator("summary").focus()
+        page.keyboard.press("Enter")
+        expect(first.locator("tbody tr").first).to_be_visible()
+        assert first.locator("thead th").all_text_contents()[: len(head)] == head
+    recorded = page.evaluate("fetch('/api/runs/one/history').then((answer) => answer.json())")
+    rows = page.locator("#training .behind").first.locator("tbody tr")
+    expect(rows).to_have_count(len(recorded["steps"]))
+    assert (
+        float(rows.last.locator("td").first.text_content().replace("\u202f", "").replace(",", ""))
+        == recorded["steps"][-1]
+    )
+    assert serious(page) == []
+
+
+def test_a_long_line_is_a_short_table_with_both_ends(page: Page) -> None:
+    page.goto("/")
+    told = page.evaluate(
+        """async () => { const { linesTable } = await import('/static/charts/lines.js');
+        const x = Array.from({ length: 1000 }, (_, i) => i);
+        return [...linesTable({ x, series: [{ name: 'loss', values: x }] }).querySelectorAll('tbody tr')]
+            .map((row) => row.textContent); }"""
+    )
+    assert len(told) == 50
+    assert (told[0], told[-1]) == ("00", "999999")
+
+
 def test_names_and_states_are_whole_where_there_is_room(page: Page) -> None:
     page.goto("/")
     expect(page.locator(".body .row").first).to_be_visible()

@@ -139,18 +139,27 @@ def zsh(found: dict[str, Words]) -> str:
 
 def fish(found: dict[str, Words]) -> str:
     """A line for every option of every command."""
-    lines = ["complete -c unweave -f"]
+    lines = [FISH]
     for name, words in found.items():
-        seen = "__fish_use_subcommand" if not name else f"__fish_seen_subcommand_from {name}"
+        seen = "__fish_use_subcommand" if not name else f"__unweave_is {name}"
         plain = [word for word in words.first if word[0] != "@"]
         if plain:
             lines.append(f"complete -c unweave -n '{seen}' -a {shlex.quote(' '.join(plain))}")
         if set(words.first) & {RUNS, FILES}:
             lines.append(f"complete -c unweave -n '{seen}' -F")
         for option, taken in words.options.items():
-            takes = "" if not taken else " -r -F" if taken[0][0] == "@" else f" -x -a {shlex.quote(' '.join(taken))}"
-            lines.append(f"complete -c unweave -n '{seen}' -l {option[2:]}{takes}")
+            lines.append(f"complete -c unweave -n '{seen}' -l {option[2:]}{_taken(option, taken)}")
     return "\n".join(lines)
+
+
+def _taken(option: str, values: tuple[str, ...]) -> str:
+    """What fish offers after an option."""
+    if not values:
+        return ""
+    if values[0][0] == "@":
+        return " -r -F"
+    names = " ".join(values)
+    return f" -x -a {shlex.quote(f'(__unweave_list {names})' if option in LISTS else names)}"
 
 
 def _value_cases(values: dict[str, tuple[str, ...]]) -> Iterable[str]:
@@ -168,6 +177,22 @@ def _case(name: str) -> str:
 def _quoted(words: Iterable[str]) -> str:
     return shlex.quote(" ".join(words))
 
+
+LISTS = ("--metrics", "--measures")
+"""Options that take several names with commas."""
+
+FISH = """\
+function __unweave_is
+    set -l words (commandline -opc)
+    test (count $words) -ge 2; and contains -- $words[2] $argv
+end
+
+function __unweave_list
+    set -l begun (string replace -rf '(.*,)[^,]*' '$1' -- (commandline -ct))
+    printf '%s\\n' "$begun"$argv
+end
+
+complete -c unweave -f"""
 
 BASH = """\
 _unweave_first() {{

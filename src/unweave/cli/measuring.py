@@ -74,7 +74,7 @@ def tell_unused(table: CodeTable, roles: Roles) -> None:
     wanted = ",".join([*table.roles["factors"], *table.unused])
     verb = "column is" if len(table.unused) == 1 else "columns are"
     say = f"{_listed(table.unused)}: {verb} not used; if they are factors, add --factors {shlex.quote(wanted)}"
-    print(f"unweave: {table.name}: {say}", file=sys.stderr)
+    print(f"{table.name}: {say}", file=sys.stderr)
 
 
 def _listed(names: Sequence[str], most: int = 8) -> str:

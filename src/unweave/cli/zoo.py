@@ -1,19 +1,22 @@
 """unweave zoo: trained models to begin with, and folders of them for others."""
 
+import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import command, parse
+from unweave.cli.options import command, numbers, parse, whole
 from unweave.files import as_typed
 from unweave.recipes.opened import Run
-from unweave.recipes.zoo import SHOWN, build_zoo, pull, push, zoo
+from unweave.recipes.zoo import SHOWN, Filter, Put, build_zoo, pull, push, runs_in, zoo
 
 EXAMPLES = """examples:
   unweave zoo
   unweave zoo pull demo-0 runs/demo-0
   unweave zoo pull owner/model runs/theirs        from the Hugging Face hub
   unweave zoo build my-zoo runs/a runs/b          a folder to put on any server
+  unweave zoo build my-zoo runs --method beta_vae,factor_vae --world dsprites --seeds 0:10 --bits 16 --measure
   unweave zoo push runs/a owner/model             onto the hub"""
 ACTIONS = ("list", "pull", "build", "push")
 
@@ -30,10 +33,28 @@ def run(argv: Sequence[str]) -> None:
     parser.add_argument("what", nargs="*", metavar="WHAT", help="names and folders, as in the examples")
     parser.add_argument("--zoo", metavar="PLACE", help="a folder or an https address (the package's own)")
     parser.add_argument("--json", action="store_true", help="print the list as JSON")
+    building = parser.add_argument_group("building")
+    building.add_argument("--method", metavar="A,B", help="of a folder of runs, only those of these methods")
+    building.add_argument("--world", metavar="A,B", help="only those on these worlds")
+    building.add_argument("--seeds", metavar="FIRST:END", help="only those with these seeds: 0:10, or 0,3,7")
+    building.add_argument("--bits", type=int, choices=(16, 32), help="of a weight (as they are)")
+    building.add_argument(
+        "--measure", action="store_true", help="measure models that have no scores, or rounded weights"
+    )
+    building.add_argument("--metrics", metavar="A,B", help="what to measure (what `unweave evaluate` does)")
+    building.add_argument(
+        "--samples", type=whole(1, 10**7), default=15_000, metavar="N", help="examples to encode (15000)"
+    )
+    building.add_argument(
+        "--draws", type=whole(0, 1000), default=5, metavar="N", help="random halves for intervals (5)"
+    )
     given = parse(parser, argv)
     if given.action not in ACTIONS:
         raise ValueError(f"unweave zoo does not know {given.action!r}; it can {', '.join(ACTIONS)}")
-    {"list": _list, "pull": _pull, "build": _build, "push": _push}[given.action](given.what, given.zoo, given.json)
+    if given.action == "build":
+        _build(given)
+    else:
+        {"list": _list, "pull": _pull, "push": _push}[given.action](given.what, given.zoo, given.json)
 
 
 def _list(what: Sequence[str], place: str | None, as_json: bool) -> None:
@@ -52,7 +73,9 @@ def _list(what: Sequence[str], place: str | None, as_json: bool) -> None:
     ]
     titles = [name.partition(".")[0].removesuffix("_score") for name in scores]
     print_table(f"zoo at {found.place}", ["name", "world", "objective", "latents", *titles], rows)
-    say("scores are of mean codes. Open one with uw.load('zoo:NAME'), or bring it here with: unweave zoo pull NAME")
+    where = f" --zoo {as_typed(place)}" if place else ""
+    load = f"uw.zoo({place!r}).load('NAME')" if place else "uw.load('zoo:NAME')"
+    say(f"scores are of mean codes. Open one with {load}, or bring it here with: unweave zoo pull NAME{where}")
 
 
 def _pull(what: Sequence[str], place: str | None, as_json: bool) -> None:
@@ -68,16 +91,46 @@ def _pull(what: Sequence[str], place: str | None, as_json: bool) -> None:
     say(f"here: {opened.path}\nsee it with: unweave show {as_typed(opened.path)}")
 
 
-def _build(what: Sequence[str], place: str | None, as_json: bool) -> None:
-    if len(what) < 2:
+def _build(given: argparse.Namespace) -> None:
+    if len(given.what) < 2:
         raise ValueError(
-            "unweave zoo build takes a folder to write and at least one run: unweave zoo build my-zoo runs/a"
+            "unweave zoo build takes a folder to write and at least one run, or a folder of runs: unweave zoo build"
+            " my-zoo runs/a"
         )
-    made = build_zoo(what[1:], what[0])
-    if as_json:
-        print_json({"folder": made.place, "models": [one.name for one in made]})
+    seeds = [int(one) for one in numbers(given.seeds).split(",")] if given.seeds else []
+    wanted = Filter(_words(given.method), _words(given.world), seeds)
+    measure = {"n_samples": given.samples, "seeds": given.draws, "interventions": "table"}
+    measure |= {"metrics": _words(given.metrics)} if given.metrics else {}
+    way = Put(given.bits, measure if given.measure else None)
+    watch = _tell if given.measure and not given.json else _keep_quiet
+    made = build_zoo(runs_in(given.what[1:], wanted), given.what[0], way, watch)
+    total = sum(one.n_bytes for one in made)
+    if given.json:
+        sizes = {one.name: one.n_bytes for one in made}
+        print_json({"folder": made.place, "models": [one.name for one in made], "bytes": total, "sizes": sizes})
         return
-    say(f"written: {made.place}, {len(made)} models. See it with: unweave zoo --zoo {as_typed(made.place)}")
+    rows = [[one.name, one.world, one.objective, str(one.seed), _size(one.n_bytes)] for one in made]
+    print_table(f"zoo at {made.place}", ["name", "world", "objective", "seed", "size"], rows)
+    say(
+        f"written: {made.place}, {len(made)} models, {_size(total)}."
+        f" See it with: unweave zoo --zoo {as_typed(made.place)}"
+    )
+
+
+def _tell(name: str, place: int, total: int) -> None:
+    print(f"{name}, {place} of {total}", file=sys.stderr, flush=True)
+
+
+def _keep_quiet(name: str, place: int, total: int) -> None:
+    """Models that are only copied take no time."""
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",")) if text else ()
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 100_000 else f"{n_bytes / 1e3:.1f} kB"
 
 
 def _push(what: Sequence[str], place: str | None, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 import http.client
 import ssl
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ BLOCK = 1 << 20
 PATIENCE = 60.0
 """Seconds without a byte after which a connection is given up."""
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
 OpenAddress = Callable[[str], Any]
 """From an address to an answer with ``headers`` and ``read``, as urllib gives it."""
 
@@ -23,6 +26,15 @@ def open_https(address: str, context: ssl.SSLContext | None = None, patience: fl
     _check_https(address)
     opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _OnlyHttps())
     return opener.open(address, timeout=patience)
+
+
+def open_https_or_here(address: str) -> Any:
+    """The answer of a server by https, or of one on this very machine, where nobody is on the way, by http."""
+    parts = urllib.parse.urlsplit(address)
+    if parts.scheme != "http" or parts.hostname not in LOOPBACK:
+        return open_https(address)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _OnlyHttps())
+    return opener.open(address, timeout=PATIENCE)
 
 
 def download(

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MOST_WRITTEN = 100_000
 """Entries up to which a part is written out in full; a larger one is named with its shape."""
+MOST_OF_A_CURVE = 200
+"""Points of a curve that are written, its two ends among them."""
 
 LEVEL = 0.95
 
@@ -171,7 +173,7 @@ def written(number: Number) -> str:
 def plain(value: Any) -> Any:
     """A result as plain values. Infinity becomes text, a NaN would be a mistake of ours and stops the program."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.name: plain(_written_part(value, field)) for field in dataclasses.fields(value)}
     if isinstance(value, Tensor | np.ndarray):
         if math.prod(value.shape) > MOST_WRITTEN:
             return {"shape": list(value.shape), "left_out": f"more than {MOST_WRITTEN} entries"}
@@ -184,6 +186,14 @@ def plain(value: Any) -> Any:
         assert not math.isnan(value)
         return float(value) if math.isfinite(value) else "inf" if value > 0 else "-inf"
     return int(value) if isinstance(value, np.integer) else value
+
+
+def _written_part(value: Any, field: "dataclasses.Field[Any]") -> Any:
+    """A field of a result, or evenly spaced points of it where it is a long curve."""
+    part = getattr(value, field.name)
+    if not field.metadata.get("curve") or len(part) <= MOST_OF_A_CURVE:
+        return part
+    return part[np.linspace(0, len(part) - 1, MOST_OF_A_CURVE).round().astype(int)]
 
 
 def _number(number: Number) -> dict[str, Any]:

@@ -42,6 +42,9 @@ DRAWN: _Same = ("latent order", "latent sign", "latent shift")
 DISTANCES: _Same = ("sample order", "latent order", "latent sign", "latent shift", "rotation", "global scale")
 """Of what compares distances between samples."""
 
+CURVE = {"curve": True}
+"""Metadata of a result's field that may have an entry a sample, in order: files keep evenly spaced ones."""
+
 
 @dataclass(frozen=True)
 class Metric:

@@ -1,6 +1,7 @@
 """The layers of every network. Images flow channels-last inside; weights keep PyTorch's shapes."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import nn
@@ -10,6 +11,8 @@ from unweave.shapes import Float, Tensor
 
 Product = Callable[[Tensor, Tensor, Tensor], Tensor]
 """A layer's own way to x ∗ w + b, for a stack of models that are mapped."""
+Rectify = Callable[[Tensor], Tensor]
+"""max(0, x) of what a convolution made, which nobody else reads."""
 
 
 class Dense(nn.Module):
@@ -69,6 +72,27 @@ def _deconvolve_to_one(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     pieces = x.flatten(2).transpose(1, 2) @ weight.flatten(1)
     folded = functional.fold(pieces.transpose(1, 2), (2 * height, 2 * width), kernel_size=4, stride=2, padding=1)
     return folded + bias.view(1, 1, 1, 1)
+
+
+def rectify_in_place(x: Tensor) -> Tensor:
+    """max(0, x) in the memory of x, and its gradient in the memory of the gradient: the same bits in less time."""
+    return _InPlace.apply(x)
+
+
+class _InPlace(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.mark_dirty(x)
+        y = x.relu_()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        if torch.is_grad_enabled() or gradient.stride() != y.stride():
+            return torch.ops.aten.threshold_backward(gradient, y, 0)
+        return torch.ops.aten.threshold_backward.grad_input(gradient, y, 0, grad_input=gradient)
 
 
 def flatten(x: Float[Tensor, "batch channel height width"]) -> Float[Tensor, "batch feature"]:

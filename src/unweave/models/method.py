@@ -136,6 +136,8 @@ class Method(ABC):
     warms_up: ClassVar[bool] = True
     """Whether it has a regulariser that ``warmup`` fades in."""
     measured: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    at_once: ClassVar[int] = 16
+    """On a GPU, models of a mapped fleet that step together; a fleet is filled up to a multiple with doubles."""
 
     @property
     def batch(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from unweave.pages.page import Section, page
 from unweave.plots.forest import forest
 from unweave.plots.format import number
 from unweave.studies.measures import MEASURES
+from unweave.studies.protocols import Protocol
 from unweave.studies.verdicts import Checked, Comparison
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Making:
     """Run and reason."""
     n_missing: int = 0
     """Experiments of the study that have no finished run."""
-    protocols: Sequence[str] = ()
+    protocols: Sequence[Protocol] = ()
     """What each measure was taken with: examples and settings."""
 
 
@@ -160,7 +161,9 @@ def _made(making: Making) -> Html:
         parts.append(paragraphs(f"{making.n_missing} models of this study have no finished run and are missing above."))
     if making.protocols:
         told = paragraphs("Every number comes from these measures with these settings; examples are drawn by seed 0.")
-        parts.append(joined(told, element("ul", *map(_item, making.protocols))))
+        parts.append(
+            joined(told, element("ul", *(element("li", one.words, title=one.title) for one in making.protocols)))
+        )
     if making.failures:
         parts.append(table(["failed run", "reason"], [list(failure) for failure in making.failures[:MOST_ROWS]]))
     if making.environment:

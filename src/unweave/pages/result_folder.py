@@ -15,7 +15,7 @@ from unweave.pages.result import Making, forest_of, result_page
 from unweave.plots.save import to_pdf, to_png
 from unweave.runs.folder import RunFolder
 from unweave.studies.cost import cost_of, words_of
-from unweave.studies.record import protocol_words
+from unweave.studies.protocols import protocols_in_words
 from unweave.studies.results import Results
 from unweave.studies.verdicts import Comparison
 from unweave.training.results import environment
@@ -74,7 +74,7 @@ def making_of(results: Results, command: str) -> Making:
     failures = [(row["id"], str(row.get("failure") or "")) for row in results.failed.to_dicts()]
     told = {"trained on": trained, "measured and judged on": here} if trained else {"here": here}
     n_missing = max(0, n_asked(results) - table.height - len(failures))
-    return Making(command, words_of(cost_of(table)), told, failures, n_missing, protocol_words(results.protocols))
+    return Making(command, words_of(cost_of(table)), told, failures, n_missing, protocols_in_words(results.protocols))
 
 
 def n_asked(results: Results) -> int:

@@ -116,14 +116,14 @@ def take_in(folder: Path | str, store: Store) -> int:
     return count
 
 
-def write_portion(folder: Path | str, store: Store, ids: Sequence[str]) -> int:
+def write_portion(folder: Path | str, store: Store, ids: Sequence[str], *, histories: bool = True) -> int:
     """Write runs as a portion: new files aside, then the record that names them. How many runs did not fit.
 
     Histories are left behind where there is no room for them.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    blocks = _blocks(store, ids, histories=True)
+    blocks = _blocks(store, ids, histories=histories)
     if len(blocks) > MOST_FILES - 1:
         blocks = _blocks(store, ids, histories=False)
     kept = blocks[: MOST_FILES - 1]

@@ -8,20 +8,26 @@ import hashlib
 import html
 import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from unweave.data.download import OpenAddress, download, open_https
+import torch
+
+from unweave.data.download import OpenAddress, download, open_https_or_here
 from unweave.data.files import data_folder
 from unweave.data.world import called
 from unweave.files import digest, make_folder, parse_json, write_text
 from unweave.recipes.opened import Run
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import check_name, read_plain
+from unweave.runs.row import reading_scores
+from unweave.runs.state import state_of
+from unweave.training.checkpoint import read_tensors, to_bytes
 from unweave.training.export import card
 
 if TYPE_CHECKING:
@@ -57,7 +63,7 @@ class ZooModel:
 class Zoo(Sequence[ZooModel]):
     """Trained models by name. ``zoo.load(name)`` opens one, fetching it first where it is on a server."""
 
-    def __init__(self, place: str, models: Sequence[ZooModel], open_address: OpenAddress = open_https) -> None:
+    def __init__(self, place: str, models: Sequence[ZooModel], open_address: OpenAddress = open_https_or_here) -> None:
         self.place, self.models, self.open_address = place, tuple(models), open_address
 
     def __len__(self) -> int:
@@ -134,7 +140,7 @@ class Zoo(Sequence[ZooModel]):
             os.replace(place, target)
 
 
-def zoo(place: str | Path | None = None, open_address: OpenAddress = open_https) -> Zoo:
+def zoo(place: str | Path | None = None, open_address: OpenAddress = open_https_or_here) -> Zoo:
     """The models at a place: a folder or an https address; else ``$UNWEAVE_ZOO``, else those of the package.
 
     >>> import unweave as uw
@@ -154,45 +160,153 @@ def zoo(place: str | Path | None = None, open_address: OpenAddress = open_https)
     return Zoo(where, _models(content, Path(where) / LIST), open_address)
 
 
-def build_zoo(runs: Sequence[Path | str], target: Path | str) -> Zoo:
-    """Write a zoo of finished, evaluated runs, ready to be put on any server; a model has its run's folder's name."""
+@dataclass(frozen=True)
+class Filter:
+    """Which runs of a store are meant: by method, world and seed; what is empty allows all."""
+
+    methods: Collection[str] = ()
+    worlds: Collection[str] = ()
+    seeds: Collection[int] = ()
+
+    def allows(self, run: Run) -> bool:
+        one = run.experiment
+        asked = ((self.methods, one.objective.name), (self.worlds, called(one.world)), (self.seeds, one.seed))
+        return all(not allowed or value in allowed for allowed, value in asked)
+
+
+@dataclass(frozen=True)
+class Put:
+    """How models are put into a zoo: the ``bits`` of a weight (None: as they are), and how scores are measured.
+
+    The scores of a card are those of the weights beside it. With ``measure``, options of :func:`unweave.evaluate`, a
+    model without scores, or with rounded weights, is measured; without, it is refused.
+    """
+
+    bits: Literal[16, 32] | None = None
+    measure: Mapping[str, Any] | None = None
+
+
+def runs_in(places: Sequence[Path | str], wanted: Filter = Filter()) -> dict[str, Run]:
+    """Runs by the name that a zoo gives them: those at these places, and the finished ones of stores among these.
+
+    A run that is given by its folder has the folder's name; one of a store is called after its world, method and seed
+    where that says which it is.
+    """
+    found: dict[str, Run] = {}
+    for place in places:
+        is_run = (Path(place) / "config.json").exists() or not Path(place).is_dir()
+        opened = [Run(place)] if is_run else _finished(Path(place))
+        chosen = [run for run in opened if wanted.allows(run)]
+        names = [run.path.name if is_run else _name(run) for run in chosen]
+        for run, name in zip(chosen, names):
+            told = name if names.count(name) == 1 else run.path.name
+            if told in found:
+                raise ValueError(f"two runs are called {told}: a zoo knows models by the names of their folders")
+            found[told] = run
+    if not found:
+        raise ValueError(f"no finished run in {', '.join(map(str, places))} is one of those that were asked for")
+    return found
+
+
+def _finished(store: Path) -> list[Run]:
+    folders = sorted(folder for folder in store.iterdir() if (folder / "config.json").exists())
+    done = [Run(folder) for folder in folders if state_of(RunFolder(folder)).word == "done"]
+    return sorted(
+        done, key=lambda run: (called(run.experiment.world), run.experiment.objective.name, run.experiment.seed)
+    )
+
+
+def _name(run: Run) -> str:
+    one = run.experiment
+    name = f"{called(one.world)}-{one.objective.name}-{one.seed}"
+    return name if re.fullmatch(r"[\w.-]+", name) else run.path.name
+
+
+def build_zoo(
+    runs: Sequence[Path | str] | Mapping[str, Run],
+    target: Path | str,
+    way: Put = Put(),
+    watch: Callable[[str, int, int], None] = lambda name, place, total: None,
+) -> Zoo:
+    """Write a zoo of finished runs, or add them to one, ready to be put on any server; ``watch`` is told of each."""
     target = Path(target)
     if target.exists() and any(target.iterdir()) and not (target / LIST).exists():
         raise ValueError(f"{target} is not empty and is no zoo; choose another folder")
-    opened = [Run(folder) for folder in runs]
-    if twice := sorted({one.path.name for one in opened if [two.path.name for two in opened].count(one.path.name) > 1}):
-        raise ValueError(f"two runs are called {twice[0]}: a zoo knows models by the names of their folders")
-    models = [put(run, target / run.path.name) for run in opened]
-    listed = {"format": FORMAT, "models": [asdict(model) for model in models]}
-    write_text(target / LIST, json.dumps(listed, indent=1) + "\n")
+    named = runs if isinstance(runs, Mapping) else runs_in(runs)
+    models = {one.name: one for one in zoo(target)} if (target / LIST).exists() else {}
+    for place, (name, run) in enumerate(named.items(), 1):
+        watch(name, place, len(named))
+        models[name] = put(run, target / name, way)
+        listed = {"format": FORMAT, "models": [asdict(model) for model in models.values()]}
+        write_text(target / LIST, json.dumps(listed, indent=1) + "\n")
     return zoo(target)
 
 
-def put(run: Run, target: Path) -> ZooModel:
+def put(run: Run, target: Path, way: Put = Put()) -> ZooModel:
     """A run's files without those of its training, and its card with its scores."""
-    if not run.files.has("scores.json"):
-        raise ValueError(f"{run.path} has no scores; measure it first with: unweave evaluate {run.path}")
     assert run.model is not None  # a run without finished weights says so here
+    carried = {name: run.files.read(name) for name in CARRIED if run.files.has(name)}
+    before = carried["model.safetensors"]
+    carried["model.safetensors"] = weights = _in_bits(before, way.bits, run.path)
+    scores = _known_scores(run, target, before, weights)
+    if scores is None and way.measure is None:
+        rounded = " of its rounded weights" if run.files.has("scores.json") else ""
+        again = "add --measure" if rounded else f"measure it first with: unweave evaluate {run.path}, or add --measure"
+        raise ValueError(f"{run.path} has no scores{rounded}; {again}")
+    if scores is not None:
+        with reading_scores(run.files):
+            shown_scores(scores)
     shutil.rmtree(target, ignore_errors=True)
     folder = RunFolder(target)
-    for name in CARRIED:
-        if run.files.has(name):
-            folder.write(name, run.files.read(name))
-    folder.write_json("scores.json", _without_long_lists(run.files.read_json("scores.json")))
-    folder.write("README.md", card(run))
+    for name, content in carried.items():
+        folder.write(name, content)
+    if scores is None:
+        scores = Run(target).evaluate(**(way.measure or {})).to_plain()
+    folder.write_json("scores.json", _without_long_lists(scores))
+    folder.write("README.md", card(Run(target)) + (ROUNDED if _is_rounded(weights) else ""))
     places = {name: target / name for name in sorted((*folder.names(), "SHA256SUMS"))}
     sizes = {name: (place.stat().st_size, digest(place)) for name, place in places.items()}
     experiment = run.experiment
     return ZooModel(
-        run.path.name,
+        target.name,
         called(experiment.world),
         experiment.objective.name,
         experiment.latents,
         experiment.steps,
         experiment.seed,
-        shown_scores(run.files.read_json("scores.json")),
+        shown_scores(scores),
         sizes,
     )
+
+
+ROUNDED = "\nWeights are rounded to 16 bits; the scores are those of the rounded weights.\n"
+
+
+def _in_bits(content: bytes, bits: int | None, place: Path) -> bytes:
+    """The same weights with 16 or 32 bits each; a number that 16 bits cannot hold is refused."""
+    if bits is None:
+        return content
+    tensors, metadata = read_tensors(content, place)
+    kind = torch.float16 if bits == 16 else torch.float32
+    if all(one.dtype == kind for one in tensors.values() if one.is_floating_point()):
+        return content
+    changed = {name: one.to(kind) if one.is_floating_point() else one for name, one in tensors.items()}
+    if wrong := [name for name, one in changed.items() if not bool(one.isfinite().all())]:
+        raise ValueError(f"{wrong[0]} of {place} has weights too large for {bits} bits; keep 32")
+    return to_bytes(changed, metadata)
+
+
+def _is_rounded(content: bytes) -> bool:
+    return any(one.dtype == torch.float16 for one in read_tensors(content, Path("model.safetensors"))[0].values())
+
+
+def _known_scores(run: Run, target: Path, before: bytes, weights: bytes) -> Any:
+    """The scores of these very weights: the run's own, or those of the same model in the zoo already."""
+    if weights == before and run.files.has("scores.json"):
+        return run.files.read_json("scores.json")
+    there = RunFolder(target)
+    same = there.has("scores.json") and there.has("model.safetensors") and there.read("model.safetensors") == weights
+    return there.read_json("scores.json") if same else None
 
 
 def _without_long_lists(kept: Any) -> Any:

@@ -5,7 +5,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -19,18 +19,37 @@ LISTED, JUST_NOW = Path("/proc/locks"), 75.0
 
 @contextlib.contextmanager
 def long_lock(folder: Path) -> Iterator[None]:
-    """Hold a folder for one process; a second one is told so at once. A kill releases it."""
+    """Hold a folder for one process; a second one is told so at once. A kill releases it.
+
+    A folder that was made for the lock goes with it where nothing was written.
+    """
+    was_there = folder.is_dir()
+    with _taken(folder / LONG, _or_refused):
+        try:
+            yield
+        finally:
+            if not was_there:
+                _drop_if_empty(folder)
+
+
+def _or_refused(file: IO[bytes], path: Path) -> None:
     import fcntl
 
-    make_folder(folder)
-    with _opened(folder / LONG) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            who = holders().get(os.fstat(file.fileno()).st_ino)
-            named = f" ({who})" if who else ""
-            raise BlockingIOError(f"{folder} is being written by another process{named}; wait for it to end") from error
-        yield
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        who = holders().get(os.fstat(file.fileno()).st_ino)
+        named = f" ({who})" if who else ""
+        raise BlockingIOError(
+            f"{path.parent} is being written by another process{named}; wait for it to end"
+        ) from error
+
+
+def _drop_if_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        if os.listdir(folder) == [LONG]:
+            (folder / LONG).unlink()
+            folder.rmdir()
 
 
 @contextlib.contextmanager
@@ -39,7 +58,7 @@ def short_lock(folder: Path) -> Iterator[None]:
     turn = _turn(folder)
     with turn.lock:
         if turn.file is None:
-            turn.file = _taken(folder / SHORT)
+            turn.file = _taken(folder / SHORT, _in_turn)
         turn.depth += 1
         try:
             yield
@@ -79,15 +98,18 @@ def is_locked(folder: Path, known: Mapping[int, int] | None = None) -> bool:
         return False
 
 
-def _taken(path: Path) -> IO[bytes]:
-    """The file, locked; one that its last holder has deleted meanwhile is no lock any more."""
+def _in_turn(file: IO[bytes], path: Path) -> None:
     import fcntl
 
-    make_folder(path.parent)
+    fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _taken(path: Path, lock: Callable[[IO[bytes], Path], None]) -> IO[bytes]:
+    """The file, locked; one that its last holder has deleted meanwhile is no lock any more."""
     while True:
         with contextlib.ExitStack() as stack:
             file = stack.enter_context(_opened(path))
-            fcntl.flock(file, fcntl.LOCK_EX)
+            lock(file, path)
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.stat(path), os.fstat(file.fileno())):
                     stack.pop_all()
@@ -95,6 +117,15 @@ def _taken(path: Path) -> IO[bytes]:
 
 
 def _opened(path: Path) -> IO[bytes]:
+    make_folder(path.parent)
+    try:
+        return _file(path)
+    except FileNotFoundError:  # its last holder dropped the folder just now
+        make_folder(path.parent)
+        return _file(path)
+
+
+def _file(path: Path) -> IO[bytes]:
     # neither a link's target nor a file that is there loses anything
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "rb", buffering=0)
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from unweave.files import in_words, parse_json
+from unweave.files import as_typed, in_words, parse_json
 from unweave.runs.columns import FAILURE_KEY, raw_name, shown_names
 from unweave.runs.failures import FAILURE, OF_MEASURES, reason_of
 from unweave.runs.folder import LEFT_WEIGHTS, WEIGHTS, DamagedFile, RunFolder
@@ -53,6 +53,16 @@ def raw_row_of(folder: RunFolder) -> Row | None:
     except Exception as error:  # a stranger's folder may hold anything
         return row | {"failure": in_words(error)}
     return row | columns | {"id": folder.path.name}
+
+
+@contextlib.contextmanager
+def reading_scores(folder: RunFolder) -> Iterator[None]:
+    """One sentence where the file of scores is read and holds something else."""
+    try:
+        yield
+    except (TypeError, KeyError, IndexError, AttributeError, ValueError) as error:
+        again = f"unweave evaluate {as_typed(folder.path)}"
+        raise DamagedFile(f"{folder.path / 'scores.json'} holds no scores; write it again with: {again}") from error
 
 
 def read_object(folder: RunFolder, name: str, sums: Mapping[str, str]) -> dict[str, Any]:

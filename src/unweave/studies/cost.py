@@ -18,6 +18,8 @@ class Cost:
     hours: float
     """Of one core, or of one GPU, for the training alone."""
     models_per_day: float | None
+    share: float | None = None
+    """Of a GPU: what the steps had to move at the least, beside what the card could copy in that time."""
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON takes it."""
@@ -45,10 +47,23 @@ def _words(cost: Cost) -> str:
     unit = "core" if cost.device == "cpu" else "GPU"
     pace = f", {cost.models_per_day:,.0f} such models a day" if cost.models_per_day else ""
     hours = f"{cost.hours:.2f}" if cost.hours >= 0.1 else f"{cost.hours:.2g}"
-    return f"{hours} {unit}-hours on {cost.device} for {cost.n_models} models{pace}"
+    share = f", {cost.share:.0%} of the card in use" if cost.share is not None else ""
+    return f"{hours} {unit}-hours on {cost.device} for {cost.n_models} models{pace}{share}"
 
 
 def _cost(device: str, part: "pl.DataFrame") -> Cost:
     seconds = column(part, "cost.seconds")
     total = float(seconds.sum())
-    return Cost(device, part.height, total / 3600, 86400 * part.height / total if total > 0 else None)
+    pace = 86400 * part.height / total if total > 0 else None
+    return Cost(device, part.height, total / 3600, pace, _share(part))
+
+
+def _share(part: "pl.DataFrame") -> float | None:
+    """Over all the time that was noted together with a share."""
+    import polars as pl
+
+    if "cost.share" not in part.columns:
+        return None
+    known = part.filter(pl.col("cost.share").is_not_null())
+    seconds = column(known, "cost.seconds")
+    return float((column(known, "cost.share") * seconds).sum() / seconds.sum()) if seconds.sum() > 0 else None

@@ -150,22 +150,6 @@ def record_of(study: Study, ids: Iterable[str], options: Mapping[str, Any]) -> R
     return Record(study.name, study.title, tuple(ids), tuple(protocols), dict(options), tuple(sys.argv), protocols)
 
 
-def protocol_words(protocols: Mapping[str, Any]) -> list[str]:
-    """One sentence a measure: its name with its settings' hash, and what it was taken with."""
-    return [_protocol(file, found) for file, found in protocols.items()]
-
-
-def _protocol(file: str, settings: Any) -> str:
-    words = [f"{key} {_value(value)}" for key, value in settings.items()] if isinstance(settings, Mapping) else []
-    return f"{file.rpartition('/')[2].removesuffix('.json').replace('-', '@')}: {'; '.join(words) or 'no settings'}"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_value, value)) or "none"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)[:200]
-
-
 def _file(home: Path, name: str) -> Path:
     if not name or name.startswith(".") or "/" in name or "\\" in name or not name.isprintable():
         raise ValueError(f"the name of a study becomes a file's, such as z-table-3.4-smoke, and cannot be {name!r}")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from unweave.runs.folder import WEIGHTS
 from unweave.studies.identity import identity, identity_of_asked
 from unweave.studies.measures.measure import Measure, protocol_of
 from unweave.studies.store import Store
@@ -78,6 +79,10 @@ class Results:
     @cached_property
     def _read(self) -> dict[tuple[str, str], Mapping[str, Any] | None]:
         return {}
+
+    def has_weights(self, run_id: str) -> bool:
+        """Whether a run's model is here; a portion brings its measures alone."""
+        return self.store.folder(run_id).has(WEIGHTS)
 
     def run(self, run_id: str) -> Run:
         """A run that can be asked: its model, its codes, its history."""

@@ -17,9 +17,10 @@ from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack
 from unweave.studies.store import Store
 from unweave.training.batches import load_together
-from unweave.training.experiment import Experiment, form_of
+from unweave.training.experiment import Experiment, form_of, form_of_card
 from unweave.training.fleet.choice import models_that_fit, side_by_side
-from unweave.training.loop import train
+from unweave.training.fleet.share import share_of_card
+from unweave.training.loop import say, train
 from unweave.training.many import train_many
 from unweave.training.running import GpuFailed, Interrupted, RunOptions
 
@@ -137,7 +138,10 @@ def _train(experiments: Sequence[Experiment], store: Store, how: RunOptions) -> 
                 _train([experiment], store, how)
             return
         record(store.folder(todo[0].id), todo[0], error)
+        _note_cost(todo, store, time.monotonic() - begin)
+        return
     _note_cost(todo, store, time.monotonic() - begin)
+    _note_share(todo, store)
 
 
 def _note_cost(experiments: Sequence[Experiment], store: Store, seconds: float) -> None:
@@ -149,6 +153,25 @@ def _note_cost(experiments: Sequence[Experiment], store: Store, seconds: float) 
             device = torch.cuda.get_device_name() if experiment.plan.device.startswith("cuda") else "cpu"
             taken = round(before + seconds / len(experiments), 3)
             folder.write_json("cost.json", {"seconds": taken, "device": device, "models": len(experiments)})
+
+
+def _note_share(experiments: Sequence[Experiment], store: Store) -> None:
+    """How much of a GPU the models used, all of their time counted: one line, and a number in each run's folder."""
+    first = experiments[0]
+    folders = [store.folder(e.id) for e in experiments if store.folder(e.id).has("cost.json")]
+    if not first.plan.device.startswith("cuda") or not folders:
+        return
+    costs = [folder.read_json("cost.json") for folder in folders]
+    seconds = sum(cost["seconds"] for cost in costs) / len(costs)
+    try:
+        share = share_of_card(first, form_of_card(first.world.card()), seconds)
+    except Exception as error:  # a figure about a study must never stop it
+        say(f"how much of the card was in use is not known ({type(error).__name__})")
+        return
+    pace = f"{1e6 * seconds / first.n_updates:,.1f} µs a model-step, {share:.0%} of the card in use"
+    say(f"{len(costs)} models × {first.n_updates:,} steps in {seconds * len(costs):,.0f} s: {pace}")
+    for folder, cost in zip(folders, costs):
+        folder.write_json("cost.json", cost | {"share": round(share, 4)})
 
 
 def _train_together(experiments: Sequence[Experiment], store: Store, how: RunOptions) -> None:

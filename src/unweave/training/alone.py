@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from unweave.data.world import Data
-from unweave.models.layers import fresh_of
+from unweave.models.layers import fresh_of, rectify_in_place
 from unweave.models.objectives import MODEL, Context, Phase, Terms, kept_weights, new_networks
 from unweave.models.optimisers import Optimiser, Tensors
 from unweave.models.posteriors import Code
@@ -141,4 +141,8 @@ class Alone:
 
 
 def _placed(module: AnyModule, device: torch.device) -> AnyModule:
+    if device.type == "cpu":
+        for layers in module.modules():
+            if hasattr(layers, "rectify"):
+                layers.rectify = rectify_in_place  # type: ignore[assignment]
     return module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -79,6 +79,10 @@ class Source:
     n_examples: int = 0
     offset: Int[Tensor, " model"] | None = None
     """Where each model's world begins in the store, where there are several."""
+    n_rows: Int[Tensor, " model"] | None = None
+    """How many of ``rows`` each model has, where holdouts differ; the rest of its line is not drawn from."""
+    sizes: tuple[int, ...] = ()
+    """The different numbers of rows there are."""
 
     @property
     def block(self) -> int:
@@ -98,9 +102,7 @@ def source_of(experiments: Sequence[Experiment], data: Data) -> Source:
     n_examples = data.n_of_each
     kept = [training_rows(experiment, n_examples) for experiment in experiments]
     sizes = [experiment.latents for experiment in experiments]
-    form, stacked = form_of(first.objective, data), None
-    if kept[0] is not None:
-        stacked = torch.stack([rows.to(device) for rows in kept if rows is not None])
+    form, (stacked, n_rows) = form_of(first.objective, data), _stacked(kept, n_examples, device)
     return Source(
         data,
         first,
@@ -112,9 +114,11 @@ def source_of(experiments: Sequence[Experiment], data: Data) -> Source:
         first.objective.pairing,
         _labelled(experiments, kept, n_examples, device),
         first.objective.draws(first.architecture(form.shape, form.labels)),
-        _thresholds(first, data, stacked),
+        _thresholds(first, data, stacked, n_rows),
         n_examples,
         _offsets(experiments, data),
+        n_rows,
+        tuple(sorted({n_examples if rows is None else len(rows) for rows in kept})),
     )
 
 
@@ -186,6 +190,18 @@ def training_rows(experiment: Experiment, n_examples: int) -> Int[Tensor, " samp
     if not len(rows):
         raise ValueError(f"a holdout of {experiment.holdout} leaves none of the {n_examples} examples to train on")
     return rows
+
+
+def _stacked(
+    kept: Sequence[Int[Tensor, " _"] | None], n_examples: int, device: torch.device
+) -> tuple[Int[Tensor, "model sample"] | None, Int[Tensor, " model"] | None]:
+    """The rows of all models, shorter lists filled up, and how many each has where that differs."""
+    if all(rows is None for rows in kept):
+        return None, None
+    each = [torch.arange(n_examples) if rows is None else rows for rows in kept]
+    lengths = [len(rows) for rows in each]
+    stacked = nn.utils.rnn.pad_sequence(each, batch_first=True).to(device)
+    return stacked, torch.tensor(lengths, device=device) if len({*lengths}) > 1 else None
 
 
 def draw(source: Source, steps: Int[Tensor, " step"]) -> Draws:
@@ -380,13 +396,16 @@ def _labelled(
 
 
 def _thresholds(
-    first: Experiment, data: Data, rows: Int[Tensor, "model sample"] | None
+    first: Experiment, data: Data, rows: Int[Tensor, "model sample"] | None, n_rows: Int[Tensor, " model"] | None
 ) -> Int[Tensor, "*model sample"] | None:
     if data.weights is None:
         return None
     if first.order != "iid":
         raise ValueError("correlated factors come more often together, and order=epochs takes all alike; set order=iid")
-    return row_thresholds(data.weights if rows is None else data.weights[rows])
+    weights = data.weights if rows is None else data.weights[rows]
+    if n_rows is not None:
+        weights = weights * (torch.arange(weights.shape[1], device=weights.device) < n_rows[:, None])
+    return row_thresholds(weights)
 
 
 def _n_labelled(method: Method) -> int:
@@ -397,8 +416,31 @@ def _places(source: Source, seeds: Tensor, steps: Tensor, purpose: Purpose) -> I
     size, n_rows = source.first.batch_size, _n_drawn_from(source, purpose)
     if source.thresholds is not None:
         return draw_places(source.thresholds, rng.words(seeds, purpose, steps, size, 2))
+    if source.n_rows is not None:
+        return _places_of_each(source, seeds, steps, purpose, source.n_rows[:, None])
     if source.first.order == "iid":
         return rng.integers(n_rows, seeds, purpose, steps, size, 1)[..., 0]
+    return _shuffled(source, seeds, steps, purpose, n_rows)
+
+
+def _places_of_each(
+    source: Source, seeds: Tensor, steps: Tensor, purpose: Purpose, n_rows: Int[Tensor, "model 1"]
+) -> Int[Tensor, "step model batch"]:
+    """As models draw that have so many rows each."""
+    if source.first.order == "iid":
+        return (rng.words(seeds, purpose, steps, source.first.batch_size, 1)[..., 0] * n_rows) >> 32
+    first, *others = source.sizes
+    places = _shuffled(source, seeds, steps, purpose, first)
+    for size in others:
+        places = torch.where(n_rows == size, _shuffled(source, seeds, steps, purpose, size), places)
+    return places
+
+
+def _shuffled(
+    source: Source, seeds: Tensor, steps: Tensor, purpose: Purpose, n_rows: int
+) -> Int[Tensor, "step model batch"]:
+    """Places in the orders of the epochs that these steps fall in."""
+    size = source.first.batch_size
     count = steps[..., None] * size + torch.arange(size, device=steps.device)
     count = count.expand(-1, seeds.shape[1], -1)
     return rng.shuffled(count % n_rows, n_rows, seeds[..., None], 256 + purpose, count // n_rows)

@@ -28,6 +28,7 @@ from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Tensors
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import read_plain
+from unweave.runs.row import reading_scores
 from unweave.training.checkpoint import model_with, read_tensors, to_bytes
 from unweave.training.experiment import experiment_from, experiment_to, is_experiment
 from unweave.training.run import Run
@@ -59,9 +60,10 @@ def export(run: Run, target: Path | str) -> Path:
     }
     if not _is_usual(run.experiment.objective):
         config["method"] = to_plain(run.experiment.objective)
+    described = card(run)
     folder.write_json("config.json", config)
     folder.write("model.safetensors", to_bytes(run.model.state_dict(), {"format": "pt"}))
-    folder.write("README.md", card(run))
+    folder.write("README.md", described)
     return folder.path
 
 
@@ -187,14 +189,20 @@ def _measured(run: Run) -> str:
     if not run.files.has("scores.json"):
         return ""
     kept = run.files.read_json("scores.json")
+    with reading_scores(run.files):
+        return _score_table(kept)
+
+
+def _score_table(kept: Mapping[str, Any]) -> str:
     sides = [kept[name]["scores"] for name in ("mean", "sampled") if name in kept]
     rows = "\n".join(
         f"| {name} | {' | '.join(_with_interval(side.get(name)) for side in sides)} |" for name in sides[0]
     )
+    has_intervals = any(one["low"] is not None for side in sides for one in side.values())
     heads = " | ".join(f"{name} codes" for name in ("mean", "sampled") if name in kept)
     return f"""## Scores
 
-Of {kept["n_samples"]:,} examples, with intervals at 95 % over random halves of them.
+Of {kept["n_samples"]:,} examples{", with intervals at 95 % over random halves of them" if has_intervals else ""}.
 
 | score | {heads} |
 |---|{"---|" * len(sides)}

@@ -40,18 +40,19 @@ def train(
     if _is_left_alone(run):
         claim(run, experiment)
         return run.path
-    refuse_others(run)
+    refuse_others(run, experiment)
     if experiment.plan.precision == "bf16" or experiment.plan.dense == "kernels":
         return _train_as_fleet(run, experiment, data, how)
     if data is not None:
         check_supervision(experiment, data)
     with run.locked():
-        claim(run, experiment)
+        refuse_others(run, experiment)
         if not run.has("model.safetensors"):
-            run.remove(*run.names("failure.json"))  # an earlier attempt's
             torch.set_num_threads(experiment.plan.threads)
-            data = data or experiment.world.load()
-            (failure,) = drive(Alone(experiment, data), [run], run, how)
+            engine = Alone(experiment, data or experiment.world.load())
+            claim(run, experiment)  # not before: an experiment that is refused leaves nothing behind
+            run.remove(*run.names("failure.json"))  # an earlier attempt's
+            (failure,) = drive(engine, [run], run, how)
             if failure:
                 raise NotFinite(failure)
         drop_checkpoints(run)  # those that a kill at the very end has left

@@ -21,7 +21,7 @@ from unweave.training.fleet.members import check_structure
 from unweave.training.kernel_cache import kept_kernels
 from unweave.training.loop import drive, say
 from unweave.training.processes import train_side_by_side
-from unweave.training.results import claim, ended, for_all
+from unweave.training.results import claim, ended, for_all, refuse_others
 from unweave.training.running import GpuFailed, Interrupted, RunOptions
 
 Pair = tuple[Experiment, RunFolder]
@@ -91,13 +91,13 @@ def _parts(todo: list[Pair], size: int | None, data: Data) -> list[list[Pair]]:
         return []
     largest = max((experiment for experiment, _ in todo), key=lambda e: (len(e.objective.phases()), e.latents))
     fitting = models_that_fit(largest, form_of(largest.objective, data))
-    chosen = min(size or len(todo), fitting)
+    chosen = min(size or len(todo), len(todo), fitting)
     # equal fleets: 50 that fit by 40 are 25 and 25
     count = -(-len(todo) // chosen)
     chosen = -(-len(todo) // count) if size is None else chosen
     if count > 1 or data.store.device.type == "cuda":
         fleets = "one fleet" if count == 1 else f"{count} fleets of up to {chosen}"
-        used = f"{fitting:,} fit, so {min(1.0, chosen / fitting):.0%} of the memory is in use"
+        used = f"{fitting:,} fit, so {chosen / fitting:.0%} of the memory is in use"
         say(f"{len(todo)} models in {fleets}: {used if fitting < 10_000 else 'thousands more would fit'}")
     return [todo[begin : begin + chosen] for begin in range(0, len(todo), chosen)]
 
@@ -178,11 +178,13 @@ def _home(pairs: Sequence[Pair]) -> RunFolder:
 
 def _train(pairs: Sequence[Pair], home: RunFolder, data: Data, how: RunOptions) -> None:
     experiments, folders = [e for e, _ in pairs], [folder for _, folder in pairs]
-    home.write_json(LIST, [folder.path.name for folder in folders])
-    for_all(lambda place: _join(*pairs[place], home, place), range(len(pairs)))
+    for_all(lambda pair: refuse_others(pair[1], pair[0]), pairs)
     torch.set_num_threads(experiments[0].plan.threads)
     with kept_kernels(experiments[0].plan.device, say):
-        failures = drive(FleetEngine(experiments, data, say), folders, home, how)
+        engine = FleetEngine(experiments, data, say)
+        home.write_json(LIST, [folder.path.name for folder in folders])
+        for_all(lambda place: _join(*pairs[place], home, place), range(len(pairs)))
+        failures = drive(engine, folders, home, how)
     for failure in failures:
         if failure:
             say(failure)

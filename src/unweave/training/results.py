@@ -42,21 +42,20 @@ def for_all(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Resul
 
 def claim(folder: RunFolder, experiment: Experiment) -> None:
     """Write what a folder is for, once; refuse one that is for something else."""
-    plain = experiment_to(experiment)
+    refuse_others(folder, experiment)
+    if not folder.has("config.json"):
+        folder.write_json("config.json", experiment_to(experiment))
+        folder.write_json("environment.json", environment())
+
+
+def refuse_others(folder: RunFolder, experiment: Experiment) -> None:
+    """A run has a folder of its own: it is not spilled among pictures, tables or other runs."""
     if folder.has("config.json"):
-        known = folder.read_json("config.json")
+        known, plain = folder.read_json("config.json"), experiment_to(experiment)
         if known != plain and fingerprint(read_experiment(folder)) != fingerprint(experiment):
             raise ValueError(
                 f"{folder.path} already holds another run: {_difference(known, plain)}. Choose another folder."
             )
-        return
-    refuse_others(folder)
-    folder.write_json("config.json", plain)
-    folder.write_json("environment.json", environment())
-
-
-def refuse_others(folder: RunFolder) -> None:
-    """A run has a folder of its own: it is not spilled among pictures, tables or other runs."""
     if folder.sums() or not folder.path.is_dir() or _was_a_run(folder):
         return
     found = sorted(path.name for path in folder.path.iterdir() if path.name not in OURS and path.name[0] != ".")

@@ -306,6 +306,13 @@ class Mark(Answer):
     verdict: str
 
 
+class Protocol(Answer):
+    """What a measure was taken with: in words, and in full with the file it is kept in."""
+
+    words: str
+    title: str
+
+
 class StudyAnswer(Answer):
     """A study: the runs it asked for (all of the store's where none are named) and what was published."""
 
@@ -315,8 +322,7 @@ class StudyAnswer(Answer):
     """The folder of the store inside the opened one that it is in."""
     ids: list[str] | None
     marks: list[Mark]
-    protocols: list[str] = []
-    """What its own measures were taken with, one sentence each."""
+    protocols: list[Protocol] = []
     note: str = ""
 
 

@@ -8,11 +8,9 @@ from unweave.evaluation.evaluation import protocol_of_scores
 from unweave.evaluation.matrices import matrices
 from unweave.evaluation.measure import measure
 from unweave.evaluation.rows import find_rows
-from unweave.files import as_typed
 from unweave.metrics import METRICS
 from unweave.papers import PAPERS
-from unweave.runs.folder import DamagedFile
-from unweave.runs.row import read_object
+from unweave.runs.row import read_object, reading_scores
 from unweave.web.latents import N_EXAMPLES, described
 from unweave.web.numbers import matrix, number
 from unweave.web.open_runs import OpenRun
@@ -40,11 +38,8 @@ def scores_answer(opened: OpenRun) -> ScoresAnswer:
     if not files.has("scores.json"):
         return _quick(opened, names)
     found, more = read_object(files, "scores.json", files.sums()), _of_codes(opened, names)
-    try:
+    with reading_scores(files):
         return _kept(found, more)
-    except (TypeError, KeyError, AttributeError, ValueError) as error:
-        again = f"unweave evaluate {as_typed(files.path)}"
-        raise DamagedFile(f"{files.path / 'scores.json'} holds no scores; write it again with: {again}") from error
 
 
 def _kept(found: Mapping[str, Any], more: list[MatrixAnswer]) -> ScoresAnswer:

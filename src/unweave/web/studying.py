@@ -7,9 +7,10 @@ from typing import Any
 
 from unweave.files import as_typed
 from unweave.runs.folder import DamagedFile
-from unweave.studies.record import DamagedRecord, open_record, protocol_words
+from unweave.studies.protocols import protocols_in_words
+from unweave.studies.record import DamagedRecord, open_record
 from unweave.web.numbers import number
-from unweave.web.schema import Mark, StudyAnswer, StudyName
+from unweave.web.schema import Mark, Protocol, StudyAnswer, StudyName
 from unweave.web.store import NotHere, ReadOnlyStore
 
 WHOLE = "all"
@@ -38,6 +39,7 @@ def study_answer(store: ReadOnlyStore, name: str) -> StudyAnswer:
     if name not in planned(store):
         raise NotHere(f"there is no study {name[:80]!r} in this store; {WHOLE!r} is always there")
     plan, note = read_plan(store, name), ""
+    measured = protocols_in_words(plan.get("protocols") or {})
     home, plain = store.inside(name)
     try:
         marks = [_mark(one) for one in _claims(home, plain, plan)]
@@ -50,7 +52,7 @@ def study_answer(store: ReadOnlyStore, name: str) -> StudyAnswer:
         place=home.place,
         ids=None if plan.get("experiments") is None else [f"{home.prefix}{one}" for one in plan["experiments"]],
         marks=marks,
-        protocols=protocol_words(plan.get("protocols") or {}),
+        protocols=[Protocol(words=one.words, title=one.title) for one in measured],
         note=note,
     )
 

@@ -19,14 +19,14 @@ counts as a dimension. Too high for data of high dimension. It is a description 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from unweave.metrics.dimension.mle import distinct_distances
 from unweave.metrics.estimators.arrays import as_codes
-from unweave.metrics.row import DISTANCES, Metric
+from unweave.metrics.row import CURVE, DISTANCES, Metric
 from unweave.shapes import Float, Tensor
 
 
@@ -35,8 +35,8 @@ class TwoNN:
     """``score`` is the slope of ``log_survival`` over ``log_ratio``, two lines that should be one if it holds."""
 
     score: float
-    log_ratio: Float[Tensor, " kept"]
-    log_survival: Float[Tensor, " kept"]
+    log_ratio: Float[Tensor, " kept"] = field(metadata=CURVE)
+    log_survival: Float[Tensor, " kept"] = field(metadata=CURVE)
     n_points: int
 
 

@@ -52,22 +52,23 @@ class _Problem:
     def __init__(self, codes: np.ndarray, targets: np.ndarray, n_classes: int, cost: float, balanced: bool) -> None:
         counts, n_samples = np.bincount(targets), len(targets)
         self.shape = (n_classes if n_classes > 2 else 1, codes.shape[1] + 1)
-        self.features = torch.from_numpy(np.column_stack([codes, np.ones(n_samples)]).astype(np.float64))
-        self.columns = self.features.T.contiguous()
+        self.columns = torch.from_numpy(np.column_stack([codes, np.ones(n_samples)]).astype(np.float64)).T.contiguous()
         self.targets = torch.from_numpy(targets)[None]
         # balanced: n / (K n_k) for a sample of class k, which leaves the total at n
         share = n_samples / (n_classes * counts[targets]) if balanced else np.ones(n_samples)
         self.share = torch.from_numpy(share / n_samples)
         self.penalty = 1.0 / (cost * n_samples)
+        # one table for all steps: a new one's memory would cost as much as the exponentials
+        self.scores = torch.empty(self.shape[0], n_samples, dtype=torch.float64)
 
     def loss_and_gradient(self, flat: Float[np.ndarray, " weight"]) -> tuple[float, Float[np.ndarray, " weight"]]:
         weights = torch.from_numpy(flat).view(self.shape)
-        scores = weights @ self.columns
+        scores = torch.mm(weights, self.columns, out=self.scores)
         loss, pull = self._softmax(scores) if len(scores) > 1 else self._sigmoid(scores)
         free = weights.clone()
         free[:, -1] = 0.0
         # Σ_i s_i (−log p_i) + ½ λ‖w‖², and its gradient Σ_i s_i (p_i − y_i) x_i + λ w
-        gradient = pull @ self.features + self.penalty * free
+        gradient = (self.columns @ pull.T).T + self.penalty * free
         return float(loss + 0.5 * self.penalty * free.square().sum()), gradient.flatten().numpy()
 
     def _softmax(self, scores: Float[Tensor, "class sample"]) -> tuple[Tensor, Float[Tensor, "class sample"]]:

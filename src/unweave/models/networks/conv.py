@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from unweave.config import number
-from unweave.models.layers import Convolution, Deconvolution, Dense, flatten, unflatten
+from unweave.models.layers import Convolution, Deconvolution, Dense, Rectify, flatten, unflatten
 from unweave.models.networks.network import Network
 from unweave.shapes import Float, Tensor
 
@@ -56,6 +56,7 @@ class ConvTrunk(nn.Module):
 
     product: Callable[[Tensor, Mapping[str, Tensor]], Tensor] | None = None
     """All convolutions at once, for a stack of models that are mapped."""
+    rectify: Rectify = staticmethod(torch.relu)
 
     def __init__(
         self, shape: tuple[int, ...], channels: tuple[int, ...], kernels: tuple[int, ...], hidden: int, joined: int = 0
@@ -75,12 +76,14 @@ class ConvTrunk(nn.Module):
             x = self.product(x, dict(self.convolutions.named_parameters()))
         else:
             for convolution in self.convolutions:
-                x = torch.relu(convolution(x))
+                x = self.rectify(convolution(x))
         x = flatten(x)
         return torch.relu(self.dense(x if joined is None else torch.cat([x, joined], dim=1)))
 
 
 class ConvDecoder(nn.Module):
+    rectify: Rectify = staticmethod(torch.relu)
+
     def __init__(self, latents: int, shape: tuple[int, ...], channels: tuple[int, ...], hidden: int) -> None:
         super().__init__()
         self.coarse = (channels[-1], *coarse_size(shape, len(channels)))
@@ -93,7 +96,7 @@ class ConvDecoder(nn.Module):
     def forward(self, code: Float[Tensor, "batch latent"]) -> Float[Tensor, "batch channel height width"]:
         x = unflatten(torch.relu(self.spread(torch.relu(self.dense(code)))), *self.coarse)
         for deconvolution in self.deconvolutions[:-1]:
-            x = torch.relu(deconvolution(x))
+            x = self.rectify(deconvolution(x))
         return self._cropped(self.deconvolutions[-1](x))
 
     def _cropped(self, x: Tensor) -> Tensor:

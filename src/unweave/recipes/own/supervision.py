@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from unweave.data.micro import Micro
 from unweave.data.micro_segments import MicroSegments
@@ -65,7 +65,7 @@ MCC = "scores.mean.mcc"
 
 EXTENTS = {"smoke": Extent(10, steps=2_000), "small": Extent(10, steps=10_000), "paper": Extent(50, steps=30_000)}
 
-Parts = Mapping[str, "pl.DataFrame"]
+Parts: TypeAlias = "Mapping[str, pl.DataFrame]"
 
 
 def study(size: str) -> Study:
@@ -112,7 +112,7 @@ def _parts(results: Results) -> "dict[str, pl.DataFrame]":
 
 def _judged(parts: Parts) -> Outcome:
     comparisons = [_gain(name, parts) for name in SHUFFLED]
-    figure = violins([column(part, MCC) for part in parts.values()], list(parts), "", "MCC of mean codes with factors")
+    figure = violins([column(part, MCC) for part in parts.values()], list(parts), "", "MCC with factors")
     rows = [_row(name, column(part, MCC)) for name, part in parts.items()]
     return Outcome(tuple(comparisons), {"MCC over seeds": figure}, {"Means and deviations": rows}, NOTES)
 

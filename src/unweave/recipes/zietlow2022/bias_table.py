@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Cell = tuple[float, float]
-Groups = Mapping[tuple[str, str, str], "pl.DataFrame"]
+Groups: TypeAlias = "Mapping[tuple[str, str, str], pl.DataFrame]"
 
 N_SEEDS = 10
 """Behind every published mean ± deviation."""

@@ -126,7 +126,7 @@ def where(table: "pl.DataFrame", **wanted: Any) -> "pl.DataFrame":
     return table
 
 
-def spread_rows(groups: Mapping[str, "pl.DataFrame"], columns: Mapping[str, str]) -> list[dict[str, Any]]:
+def spread_rows(groups: "Mapping[str, pl.DataFrame]", columns: Mapping[str, str]) -> list[dict[str, Any]]:
     """One row a group of runs: mean, deviation and number of runs of every column."""
     rows = []
     for title, part in groups.items():

@@ -82,8 +82,7 @@ def judge(results: Results, size: str) -> Outcome:
     parts = {ratio: where(table, world__ratio=ratio) for ratio in PUBLISHED}
     comparisons = [_cell(ratio, name, parts[ratio], size) for ratio in PUBLISHED for name in COLUMNS]
     comparisons += [_trend("DS", table, 1), _trend("DtO", table, -1), _degenerate(parts[1.0])]
-    figures = {
-        "Figure 3.5: codes of four restarts, all factors on one scale": _codes(results, parts[1.0]),
+    figures = _figure_3_5(results, parts[1.0]) | {
         "Distance to orthogonality of every restart": _restarts("DtO", parts),
         "Disentanglement score of every restart": _restarts("DS", parts),
     }
@@ -112,14 +111,17 @@ def _degenerate(part: "pl.DataFrame") -> Comparison:
     return compare_mean(what, by_seed(part, COLUMNS["DtO"]), round(RANDOM, 3), tolerance=SAME)
 
 
-def _codes(results: Results, part: "pl.DataFrame") -> "matplotlib.figure.Figure":
+def _figure_3_5(results: Results, part: "pl.DataFrame") -> "dict[str, matplotlib.figure.Figure]":
+    """Codes of four restarts; nothing where only what was measured of the models is here."""
     panels, colours = {}, {}
-    for name, seed in list(zip(part["id"].to_list(), part["seed"].to_list()))[:4]:
+    restarts = [one for one in zip(part["id"].to_list(), part["seed"].to_list()) if results.has_weights(one[0])]
+    for name, seed in restarts[:4]:
         run = results.run(name)
         code = encode(run, run.rows(1_000), device="cpu")
         assert code.factors is not None
         panels[f"restart {seed}"], colours[f"restart {seed}"] = code.mean.numpy(), code.factors.numpy()
-    return code_planes(panels, colours, ("latent 0", "latent 1"))
+    title = "Figure 3.5: codes of four restarts, all factors on one scale"
+    return {title: code_planes(panels, colours, ("latent 0", "latent 1"))} if panels else {}
 
 
 def _restarts(name: str, parts: "dict[float, pl.DataFrame]") -> "matplotlib.figure.Figure":
@@ -135,7 +137,11 @@ def _notes(size: str) -> tuple[str, ...]:
         " up. It can tell whether directions are found where the scales differ and left open where they do not; it"
         " cannot tell how far the published training got in between.",
         "small": "As published, but examples are drawn independently instead of in epochs.",
-        "paper": "As published.",
+        "paper": "As published. The directions are then still being found when training ends: at ratio 1.5 the"
+        " logarithm of the ratio of the two latents' variances, over that of the optimum, is 0.77, 0.80 and 0.83 in the"
+        " mean of 32 restarts after 187,500, 281,250 and 375,000 steps. So where the printed training had arrived ours"
+        " is on its way, and something that the source does not say (the weight of its reconstruction, the size of its"
+        " batches) must have turned it faster.",
     }
     return notes(
         changed[size],

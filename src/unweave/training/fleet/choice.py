@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -35,16 +35,34 @@ def side_by_side(experiment: Experiment) -> bool:
 
 def models_that_fit(experiment: Experiment, form: Form) -> int:
     """How many models of this kind the free memory holds, with a tenth to spare; at least one."""
+    size = size_of(experiment, form)
+    # weights, slopes, two moments, a rounded copy, the last good ones twice; of others also the copies of an update
+    state = (24 + size.stored) * size.n_stacked + 40 * (size.n_parameters - size.n_stacked)
+    each = state + 2 * size.stored * size.n_activations
+    return max(1, int(0.9 * _free_memory(experiment.plan.device) / each))
+
+
+class Size(NamedTuple):
+    """Of one model in a fleet."""
+
+    n_parameters: int
+    n_stacked: int
+    """Those of them that the backend's own stack holds: none where a method is mapped as a whole."""
+    n_activations: int
+    """Values that pass between layers in a step."""
+    stored: int
+    """Bytes of such a value."""
+
+
+def size_of(experiment: Experiment, form: Form) -> Size:
+    """How large a model of this kind is while it trains."""
     mapped = is_mapped(experiment.objective)
     with torch.device("meta"):
         networks = experiment.objective.networks(experiment.architecture(form.shape, form.labels))
-    n_all, n_parameters = _n_parameters(networks.values()), 0 if mapped else _n_parameters([networks[MODEL]])
+    n_all, n_stacked = _n_parameters(networks.values()), 0 if mapped else _n_parameters([networks[MODEL]])
     has_kernels = not mapped and (isinstance(experiment.network, Conv) or experiment.plan.dense == "kernels")
     stored = 2 if has_kernels and experiment.plan.resolve().precision == "bf16" else 4
-    # weights, slopes, two moments, a rounded copy, the last good ones twice; of others also the copies of an update
-    state = (24 + stored) * n_parameters + 40 * (n_all - n_parameters)
-    each = state + 2 * stored * _n_activations(networks, experiment, form)
-    return max(1, int(0.9 * _free_memory(experiment.plan.device) / each))
+    return Size(n_all, n_stacked, _n_activations(networks, experiment, form), stored)
 
 
 def _free_memory(device: str) -> int:

@@ -23,7 +23,7 @@ from unweave.training.batches import Draws, Source, batch_of
 from unweave.training.engine import columns, summary
 from unweave.training.experiment import Experiment, Form
 from unweave.training.fleet.fleet import MOST_TERMS, Group, keep_failed, rates_of
-from unweave.training.fleet.members import ALIKE, Members, scalars_of
+from unweave.training.fleet.members import Members, scalars_of
 from unweave.training.given import fill_given
 
 Held = dict[str, Tensors]
@@ -152,7 +152,7 @@ class MappedFleet:
             found: tuple[Terms, Tensors, Held] = functional_call(self.losses, flat, (own, batch, context))
             return found
 
-        portion = ALIKE if self.device.type == "cuda" else None
+        portion = group.method.at_once if self.device.type == "cuda" else None
         terms, made, fresh = torch.vmap(one, chunk_size=portion)(held, group.scalars, dict(batch), code)
         group.terms |= {name: term.detach() for name, term in terms.items()}
         loss = terms[phase.minimises]

@@ -9,6 +9,7 @@ import torch
 
 from unweave.config import hints, to_plain
 from unweave.data.world import World
+from unweave.models.method import Given
 from unweave.models.objectives import MODEL, Method
 from unweave.models.posteriors import Deterministic, Diagonal
 from unweave.shapes import Float, Scalar, Tensor
@@ -17,7 +18,7 @@ from unweave.training.experiment import Experiment
 PLAIN = {"images", "noise", "second_images", "second_noise", "permutation"}
 """Parts of a batch that need nothing of a world but its examples."""
 
-OWN = ("objective", "latents", "seed", "init", "warmup", "snapshots")
+OWN = ("objective", "latents", "seed", "init", "warmup", "snapshots", "holdout")
 """Fields of an experiment in which members may differ freely; of the objective, only the posterior must agree."""
 
 
@@ -72,7 +73,9 @@ def _doubles(experiment: Experiment, n: int, least: int) -> int:
         or is_mapped(objective)
         or not isinstance(objective.posterior, Diagonal | Deterministic)
     )
-    return -n % ALIKE if products and on_gpu else max(0, least - n)
+    if not (products and on_gpu):
+        return max(0, least - n)
+    return -n % (objective.at_once if is_mapped(objective) else ALIKE)
 
 
 def check_structure(experiments: Sequence[Experiment]) -> None:
@@ -143,9 +146,11 @@ def scalars_of(components: Sequence[Any], device: torch.device | str) -> dict[st
 
 
 def _fixed(component: Any) -> dict[str, Any]:
-    scalars = {name for name, kind in hints(type(component)).items() if kind == Scalar}
-    plain = to_plain(component)
-    return {"name": type(component).__qualname__} | {name: plain[name] for name in plain if name not in scalars}
+    kinds, plain = hints(type(component)), to_plain(component)
+    fixed = {name: plain[name] for name in plain if kinds.get(name) != Scalar}
+    # members may begin with different runs, but all with as many
+    fixed |= {name: len(plain[name]) for name, kind in kinds.items() if kind == tuple[Given, ...]}
+    return {"name": type(component).__qualname__} | fixed
 
 
 def _group_key(experiment: Experiment) -> str:

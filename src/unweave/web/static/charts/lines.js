@@ -1,6 +1,6 @@
 // Lines over steps: losses, or one line a latent in the colour of its type.
 
-import { s } from "../lib/dom.js";
+import { cells, h, s, sheet } from "../lib/dom.js";
 import { number } from "../lib/format.js";
 import { fitting, plot, range, scale } from "./axes.js";
 
@@ -22,6 +22,16 @@ export function lines({ x, series, xName = "step", yName = "", label = "", heigh
   if (named) svg.append(...ends(series, ys, xs(x.at(-1))));
   return svg;
 }
+
+/** The numbers behind such lines, at evenly spaced steps where there are many. */
+export function linesTable({ x, series, xName = "step", label = "" }) {
+  const places = x.length <= MOST_ROWS ? x.map((_, place) => place) : Array.from({ length: MOST_ROWS }, (_, row) => Math.round((row * (x.length - 1)) / (MOST_ROWS - 1)));
+  const table = sheet(`${label}, as numbers`, [xName, ...series.map((one) => one.name)],
+    places.map((place) => cells(number(x[place]), ...series.map((one) => number(one.values[place])))));
+  return h("div", {}, places.length < x.length ? h("p", { class: "quiet" }, `${places.length} of ${number(x.length)} rows`) : null, table);
+}
+
+const MOST_ROWS = 50;
 
 /** From where to how many times it a line may reach before its scale is logarithmic. */
 const LOG_FROM = 8;
@@ -70,6 +80,10 @@ export function histogram({ edges, filled, outline, kind, width = 260, height = 
     s("path", { class: `line thin ${kind}`, d: `${start}${steps(outline)}${end}` }));
   return svg;
 }
+
+/** The numbers behind a histogram, bin by bin. */
+export const histogramTable = ({ edges, filled, outline, label }) => sheet(`${label}, as numbers`, ["from", "to", "mean codes", "sampled codes"],
+  filled.map((value, bin) => cells(...[edges[bin], edges[bin + 1], value, outline[bin]].map((one) => number(one)))));
 
 function normal(xs, ys, edges) {
   const points = [];

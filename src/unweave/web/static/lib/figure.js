@@ -9,13 +9,23 @@ const COPIED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity",
 export function figure(svg, { name, caption = "", wide = false, table = null } = {}) {
   const save = (kind) => h("button", { type: "button", class: "small", onclick: () => download(svg, name, kind),
     "aria-label": `Download this figure as ${kind.toUpperCase()}` }, kind.toUpperCase());
-  const behind = table && h("details", { class: "behind" }, h("summary", {}, "as a table"));
+  const behind = table && h("details", { class: "behind" }, h("summary", { "aria-label": `${caption || name}, as a table` }, "as a table"));
   // on a small screen it scrolls rather than shrinks
   if (wide) svg.style.minWidth = `${Math.min(560, svg.viewBox.baseVal.width)}px`;
   // made when it is opened: most never are
   behind?.addEventListener("toggle", () => behind.children.length > 1 || behind.append(table()));
   return h("figure", { class: wide ? "wide" : "" }, wide ? scrolling(svg, caption || "figure") : svg,
     h("figcaption", {}, h("span", {}, caption), h("span", { class: "saves" }, save("png"), save("svg"))), behind);
+}
+
+/** Draw figures again and leave the tables open that were, with the focus where it was. */
+export function redrawn(place, draw) {
+  const before = [...place.querySelectorAll(".behind")].map((one) => [one.open, one.contains(document.activeElement)]);
+  draw();
+  [...place.querySelectorAll(".behind")].forEach((one, i) => {
+    one.open = before[i]?.[0] ?? false;
+    if (before[i]?.[1]) one.firstElementChild.focus({ preventScroll: true });
+  });
 }
 
 async function download(svg, name, kind) {

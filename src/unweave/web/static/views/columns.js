@@ -6,7 +6,7 @@ import { h, s, settled, sheet, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
 import { number } from "../lib/format.js";
 import { newest } from "../lib/pictures.js";
-import { lines } from "../charts/lines.js";
+import { lines, linesTable } from "../charts/lines.js";
 import { REACH } from "./sliders.js";
 import { codesAlong, STEPS, WIDTH } from "./strips.js";
 
@@ -113,7 +113,8 @@ export async function columnCharts(place, run, found) {
     const series = found.latents.map((one, place) => ({ name: `latent ${one.latent}`, kind: one.type, label: one.type === "passive" ? "" : String(one.latent),
       values: rows.slice(place * STEPS, (place + 1) * STEPS).map((row) => row[column]) }));
     const { name } = run.columns[column];
-    return figure(lines({ x, series, xName: "value of the latent", yName: name, label: `${name} along every latent`, height: 190, width: 300 }), { name: `${run.id}-${name}`, caption: name });
+    const drawn = { x, series, xName: "value of the latent", yName: name, label: `${name} along every latent`, height: 190, width: 300 };
+    return figure(lines(drawn), { name: `${run.id}-${name}`, caption: name, table: () => linesTable(drawn) });
   });
   const left = run.columns.length - chosen.length;
   place.append(h("div", { class: "small-figures" }, charts), left > 0 ? h("p", { class: "quiet" }, `${left} columns that move less are not shown.`) : "");

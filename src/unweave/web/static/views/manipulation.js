@@ -2,7 +2,7 @@
 
 import { get, manipulatedPixels, run as address } from "../lib/api.js";
 import { recall, remember, toRun } from "../lib/address.js";
-import { h, s, settled, show } from "../lib/dom.js";
+import { cells, h, s, settled, sheet, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
 import { number, path } from "../lib/format.js";
 import { image, newest } from "../lib/pictures.js";
@@ -79,9 +79,12 @@ function sides(models, run) {
     const title = h("h3", { title: words }, `${name}: `, one.missing ? path(one.id) : h("a", { href: toRun(one.id), "data-link": true }, path(one.id)));
     if (one.missing) return h("div", {}, title, h("p", { class: "quiet" }, one.missing));
     const shift = Math.sqrt(one.before.reduce((sum, value, i) => sum + ((one.after[i] - value) / Math.max(one.deviation[i], 1e-6)) ** 2, 0) / one.before.length);
-    return h("div", {}, title, figure(arrows(one), { name: `${run.id}-${one.side}-${which}`, caption: `moved by ${number(shift, 2)} σ a latent (root mean square)` }));
+    return h("div", {}, title, figure(arrows(one), { name: `${run.id}-${one.side}-${which}`, table: () => moves(one), caption: `moved by ${number(shift, 2)} σ a latent (root mean square)` }));
   });
 }
+
+const moves = ({ before, after }) => sheet("Codes before and after, as numbers", ["latent", "before", "after"],
+  before.map((value, i) => cells(String(i), number(value, 3), number(after[i], 3))));
 
 /** One row a latent, from −4 to 4. */
 function arrows({ before, after, deviation, side }) {

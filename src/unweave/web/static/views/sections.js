@@ -2,11 +2,11 @@
 
 import { decodeMany, examplePixels, get, run as address } from "../lib/api.js";
 import { h, s, sheet, show } from "../lib/dom.js";
-import { figure } from "../lib/figure.js";
+import { figure, redrawn } from "../lib/figure.js";
 import { metric as metricName, number, within } from "../lib/format.js";
 import { mosaic } from "../lib/pictures.js";
 import { heat, heatTable } from "../charts/heat.js";
-import { histogram, lines } from "../charts/lines.js";
+import { histogram, histogramTable, lines, linesTable } from "../charts/lines.js";
 
 export async function rebuilt(place, run) {
   const query = "n=12&seed=1";
@@ -50,8 +50,10 @@ export async function diagnosis(place, run) {
 }
 
 export function histograms(place, found) {
-  const one = (latent) => figure(histogram({ edges: found.edges, filled: latent.mean_histogram, outline: latent.sampled_histogram, kind: latent.type,
-    label: `Histogram of latent ${latent.latent}` }), { name: `latent-${latent.latent}-histogram`, caption: `latent ${latent.latent}, ${latent.type}` });
+  const one = (latent) => {
+    const drawn = { edges: found.edges, filled: latent.mean_histogram, outline: latent.sampled_histogram, kind: latent.type, label: `Histogram of latent ${latent.latent}` };
+    return figure(histogram(drawn), { name: `latent-${latent.latent}-histogram`, caption: `latent ${latent.latent}, ${latent.type}`, table: () => histogramTable(drawn) });
+  };
   place.append(h("div", { class: "small-figures" }, found.latents.map(one)));
 }
 
@@ -61,17 +63,23 @@ const termName = (name) => (name === "kl" ? "KL in all" : name.replaceAll("_", "
 /** Losses and KL; `types` colours the latents where they are known. */
 export async function training(place, id, types) {
   const found = await get(address(id, "/history"));
-  [...place.querySelectorAll(".charts, .quiet.none")].forEach((one) => one.remove());
+  const clear = () => [...place.querySelectorAll(".charts, .quiet.none")].forEach((one) => one.remove());
   if (!found.steps.length) {
+    clear();
     place.append(h("p", { class: "quiet none" }, "Nothing is recorded yet: the first checkpoint comes within half a minute."));
     return;
   }
   const kl = found.kl.map((values, latent) => ({ name: `latent ${latent}`, values, kind: types?.[latent] ?? "active", label: String(latent) }));
   const shown = (found.terms.gap ? ["foster", "diminish", "gap"] : ["loss", "reconstruction", "kl"]).filter((name) => name in found.terms);
   const names = shown.length ? shown : Object.keys(found.terms).slice(0, 3);
-  place.append(h("div", { class: "charts" },
-    kl.length === 0 ? null : figure(lines({ x: found.steps, series: kl, yName: "KL (nats)", label: "KL of every latent over training", zero: true }), { name: `${id}-kl`, caption: "KL of every latent: those that are switched off fall to 0 and stay there." }),
-    names.map((name) => figure(lines({ x: found.steps, series: [{ name: termName(name), values: found.terms[name] }], yName: UNITS[name] ?? termName(name), label: `${termName(name)} over training`, log: name !== "kl" && !found.terms.gap }), { name: `${id}-${name}`, caption: termName(name) }))));
+  const chart = (drawn, given) => figure(lines(drawn), { ...given, table: () => linesTable(drawn) });
+  const charts = () => h("div", { class: "charts" },
+    kl.length === 0 ? null : chart({ x: found.steps, series: kl, yName: "KL (nats)", label: "KL of every latent over training", zero: true }, { name: `${id}-kl`, caption: "KL of every latent: those that are switched off fall to 0 and stay there." }),
+    names.map((name) => chart({ x: found.steps, series: [{ name: termName(name), values: found.terms[name] }], yName: UNITS[name] ?? termName(name), label: `${termName(name)} over training`, log: name !== "kl" && !found.terms.gap }, { name: `${id}-${name}`, caption: termName(name) })));
+  redrawn(place, () => {
+    clear();
+    place.append(charts());
+  });
 }
 
 export async function scores(place, run) {

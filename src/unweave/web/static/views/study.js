@@ -128,8 +128,8 @@ class Study {
   }
 
   #marks() {
-    const told = [this.study.note, ...this.study.protocols].filter(Boolean);
-    const protocols = told.length ? h("section", { id: "protocols" }, h("h2", {}, "How it was measured"), h("ul", {}, told.map((words) => h("li", {}, words)))) : null;
+    const told = [...(this.study.note ? [{ words: this.study.note }] : []), ...this.study.protocols];
+    const protocols = told.length ? h("section", { id: "protocols" }, h("h2", {}, "How it was measured"), h("ul", {}, told.map(({ words, title }) => h("li", { title }, words)))) : null;
     if (!this.study.marks.length) return protocols;
     const rows = this.study.marks.map((one) => cells(one.what, one.value === null ? one.published : number(one.value), number(one.ours), one.verdict));
     return h("section", { id: "published" }, h("h2", {}, "Published beside ours"), sheet("Published beside ours", ["claim", "published", "ours", "verdict"], rows), protocols);
