@@ -1,11 +1,15 @@
 """Run in a process of its own with Triton's interpreter: the kernels of dense networks beside PyTorch, as JSON."""
 
+import contextlib
 import json
 import os
 import sys
+import tempfile
 
 os.environ["TRITON_INTERPRET"] = "1"
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,13 +25,18 @@ from unweave.models.kernels.small import small_stack
 from unweave.models.likelihoods import Bernoulli, Gaussian, LearnedGaussian, SquaredError
 from unweave.models.networks import MLP, Linear, Network
 from unweave.models.optimisers import AdaGrad, Adam, StackedUpdate
+from unweave.runs.folder import RunFolder
 from unweave.training.batches import draw, images, source_of
 from unweave.training.experiment import Experiment, Plan
+from unweave.training.fleet.engine import FleetEngine
 from unweave.training.fleet.fleet import Fleet, new_fleet, template_of, total_loss_of
 from unweave.training.fleet.members import Members, arrange
 from unweave.training.fleet.portable import portable
 from unweave.training.fleet.stepper import Stepper
 from unweave.training.fleet.whole_steps import WholeSteps
+from unweave.training.loop import drive
+from unweave.training.results import claim
+from unweave.training.running import Interrupted, RunOptions
 
 _patch = interpreter._patch_lang_tensor
 
@@ -118,6 +127,39 @@ def failing() -> dict[str, float]:
     }
 
 
+def resuming() -> dict[str, float]:
+    """Eleven steps through the loop, in one go and stopped before the seventh: the same files, whoever looked when."""
+    members = members_of(*WHOLE["linear"])
+    given = [
+        replace(one, steps=11, history_every=4, snapshots=(3,), plan=Plan("cpu", 1, "fp32", "kernels"))
+        for one in members.experiments
+    ]
+    data, asked, found = SynthLin().load(), [0], {}
+    with tempfile.TemporaryDirectory() as place:
+
+        def go(name: str, how: RunOptions) -> list[RunFolder]:
+            engine = FleetEngine(given, data, print)
+            assert isinstance(engine.stepper, WholeSteps)
+            folders = [RunFolder(Path(place) / name / str(one.seed)) for one in given]
+            for folder, one in zip(folders, given):
+                claim(folder, one)
+            drive(engine, folders, RunFolder(Path(place) / name / "home"), how)
+            return folders
+
+        def stop() -> bool:
+            asked[0] += 1
+            return asked[0] == 7
+
+        whole = go("whole", RunOptions())
+        with contextlib.suppress(Interrupted):
+            go("parts", RunOptions(stop=stop))
+        parts = go("parts", RunOptions(watchers=(lambda report: report.mean_loss() and None,)))
+        for one, other in zip(whole, parts):
+            for name in sorted(name for name in one.sums() if name.endswith((".safetensors", ".parquet", ".csv"))):
+                found[f"{one.path.name}/{name}"] = float(one.read(name) == other.read(name))
+    return found
+
+
 def layers(name: str, precision: str) -> dict[str, float]:
     """‖g − g′‖ / ‖g′‖ of every parameter's gradient; rows are poisoned."""
     objective, network, likelihood = LAYERS[name]
@@ -161,7 +203,7 @@ def _parts(fleet: Fleet) -> list[torch.Tensor]:
 
 if __name__ == "__main__":
     name, _, precision = sys.argv[1].partition(" in ")
-    others = {"adagrad": adagrad, "failing": failing}
+    others = {"adagrad": adagrad, "failing": failing, "resuming": resuming}
     if name in others:
         print(json.dumps(others[name]()))
     else:

@@ -49,6 +49,12 @@ def test_a_small_model_that_fails_is_frozen_and_its_neighbour_goes_on() -> None:
     assert found == {"failed at": 0.0, "healthy": -1.0, "frozen": 1.0, "blamed": 0.0}
 
 
+def test_whole_steps_resume_exactly_and_do_not_mind_who_looks() -> None:
+    found = interpreted("resuming")
+    assert {name.partition("/")[2] for name in found} >= {"model.safetensors", "snapshots/step-000000003.safetensors"}
+    assert set(found.values()) == {1.0}, found
+
+
 @pytest.mark.parametrize("case", ["wide", "full", pytest.param("learned noise", marks=pytest.mark.slow)])
 def test_the_layers_gradients_are_the_portable_ones(case: str) -> None:
     found = interpreted(case)

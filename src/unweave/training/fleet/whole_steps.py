@@ -109,7 +109,8 @@ def whole_steps(fleet: Fleet, source: Source, say: Callable[[str], None]) -> Who
             return None
         stepper = WholeSteps(fleet, source, stack)
         stepper._advance(0, 0)  # compiled here, where a failure can still be answered
-        torch.cuda.synchronize()
+        if fleet.device.type == "cuda":
+            torch.cuda.synchronize()
         return stepper
     except torch.cuda.OutOfMemoryError:
         raise
