@@ -165,6 +165,14 @@ def trained(seed: int = 0) -> Run:
     return uw.train("micro", place, seed=seed, snapshots=(0, 10, 20), quiet=True, plan=uw.Plan("cpu", 1), **given)
 
 
+@cache
+def told_labels() -> Run:
+    """A small run whose prior is one of labels, with examples that it never saw."""
+    given = {"network": uw.MLP((6,), (6,)), "latents": 3, "steps": 10, "batch_size": 16, "holdout": 0.2}
+    place = Path(RUNS.name) / "labels"
+    return uw.train("micro", place, objective=IVAE(), quiet=True, plan=uw.Plan("cpu", 1), **given)
+
+
 def of_runs() -> Iterator[tuple[str, Case]]:
     def code() -> Any:
         return trained().encode(trained().images(24, 1), seed=2)
@@ -174,6 +182,13 @@ def of_runs() -> Iterator[tuple[str, Case]]:
 
     yield "history", lambda: [trained().history.steps, trained().history.values()]
     yield "code", lambda: [code().mean, code().variance, code().sampled, code().kl]
+    for name, run in {"plain": trained, "labels": told_labels}.items():
+        yield f"samples, {name}", lambda run=run: [run().sample(3, seed=seed) for seed in (0, 1)]
+        yield (
+            f"drawn, {name}",
+            lambda run=run: [[run().rows(6, seed), run().labels(2, seed), run().start().mean] for seed in (0, 1)],
+        )
+    yield "samples, chosen", lambda: told_labels().sample(3, labels={"size": 1})
     yield "description", lambda: describe(trained(), n=40)
     yield "sentences", lambda: sentences(describe(trained(), n=40), expected_of(SPACE))
     yield "layers", lambda: [*activations(trained().model, images(), seed=3).layers]

@@ -15,6 +15,12 @@ DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.i
 CASES = [(1, 32, 4), (3, 16, 4), (16, 32, 4), (32, 64, 2), (64, 128, 4), (5, 7, 4), (1, 16, 2)]
 
 
+@pytest.fixture(autouse=True)
+def exact_products() -> None:
+    """Other tests may have allowed PyTorch to round its factors."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("big", "small", "kernel"), CASES)
 @pytest.mark.parametrize("way", ["down", "up"])

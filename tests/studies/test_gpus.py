@@ -11,6 +11,7 @@ import torch
 from test_local import results
 from tiny_studies import CONV, tiny, tiny_study
 
+from unweave.cli.study_look import tell_status
 from unweave.data import DSprites
 from unweave.studies import train_and_measure
 from unweave.studies.executors import on_ray
@@ -19,7 +20,9 @@ from unweave.studies.executors.local import Local, _Queue, _Worker
 from unweave.studies.executors.on_ray import OnRay
 from unweave.studies.executors.on_slurm import OnSlurm
 from unweave.studies.pack import Pack, pack
+from unweave.studies.record import Record, write_record
 from unweave.studies.run import run_study
+from unweave.studies.status import status_of
 from unweave.studies.store import Store
 from unweave.training.experiment import Experiment, Form, Plan, experiment_to, form_of_card
 from unweave.training.fleet.share import least_bytes
@@ -200,6 +203,12 @@ def test_a_pack_says_how_much_of_the_card_it_used_and_notes_it_with_every_run(
     noted = [store.folder(run.id).read_json("cost.json") for run in runs]
     assert all(cost["device"] == "NVIDIA X1" for cost in noted)
     assert all(cost["share"] == pytest.approx(0.25, rel=0.001) for cost in noted)
+    record = Record("shared", experiments=tuple(run.id for run in runs))
+    write_record(store.home, record)
+    status = status_of(store, record)
+    assert status.share == pytest.approx(0.25, rel=0.001)
+    tell_status(status, store)
+    assert "25% of the card in use" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("card")

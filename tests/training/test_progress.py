@@ -31,6 +31,16 @@ def test_it_is_shown_now_and_then_and_begins_anew_with_another_fleet(monkeypatch
     assert [done for done, _ in seen] == [7]
 
 
+def test_who_stands_still_is_shown_too_and_who_goes_back_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, seen = SimpleNamespace(now=100.0), list[tuple[int, float]]()
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock.now)
+    shown = progress._Shown(10.0, lambda report, rate: seen.append((report.done, rate)))
+    for done in (3, 3, 3, 8, 2, 6):
+        shown.watch(StepReport(done, 40, False, Quiet()))
+        clock.now += 10.0
+    assert seen == [(3, 0.0), (3, 0.0), (8, pytest.approx(5 / 30)), (6, pytest.approx(0.4))]
+
+
 def test_times_for_people() -> None:
     words = [duration(seconds) for seconds in (0.4, 59.9, 60.0, 3599.0, 3600.0, 7384.0, float("inf"))]
     assert words == ["0 s", "59 s", "1 min", "59 min", "1 h 0 min", "2 h 3 min", "?"]

@@ -276,6 +276,27 @@ def test_a_long_line_is_a_short_table_with_both_ends(page: Page) -> None:
     assert (told[0], told[-1]) == ("00", "999999")
 
 
+def test_a_long_name_of_a_number_does_not_widen_a_phones_page(browser: Browser, address: str) -> None:
+    with opened(browser, address, "/study/all", 390, "light") as page:
+        page.locator("#choose-y").evaluate(
+            "select => select.append(new Option('a number with a long name '.repeat(9)))"
+        )
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_numbers_of_a_few_runs_are_not_correlated(page: Page) -> None:
+    rows = [
+        {"id": f"r{n}", "state": "done", "world.name": "micro", "objective.name": "vae", "seed": n}
+        | {"scores.mean.mig": n % 3, "scores.mean.sap_score": n * n % 5}
+        | ({"scores.mean.irs": n} if n < 2 else {"scores.mean.irs": None})
+        for n in range(6)
+    ]
+    page.route("**/api/runs?*", lambda route: route.fulfill(json=table(rows)))
+    page.goto("/study/all")
+    page.locator("#correlations .behind summary").click()
+    expect(page.locator("#correlations th[scope=row]")).to_have_text(["MIG", "SAP"])
+
+
 def test_names_and_states_are_whole_where_there_is_room(page: Page) -> None:
     page.goto("/")
     expect(page.locator(".body .row").first).to_be_visible()

@@ -11,6 +11,7 @@ from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
 if TYPE_CHECKING:
     import argparse
 
+    from unweave.recipes.part import Part
     from unweave.studies.results import Results
     from unweave.studies.study import Study
 
@@ -22,6 +23,7 @@ EXAMPLES = """examples:
   unweave reproduce k-1 --size small --store runs/k --trained         measure and judge what was trained there
   unweave reproduce k-1 --size paper --store runs/k --minutes 9 --portion found/    what fits into nine minutes
   unweave reproduce k-1 --size paper --store runs/k --portion found/ --trained      judge what portions have found
+  unweave reproduce b-table-8.1 --size paper --worlds dsprites --seeds 5            where not all can be had
 
 Reproductions that ask the same models share them when they share a store. The same command again goes on where it
 stopped, or writes the page anew."""
@@ -51,18 +53,22 @@ def run(argv: Sequence[str]) -> int:
 
 def _reproduce(given: dict[str, Any], command: str) -> int:
     from unweave.cli.study import execute_study
+    from unweave.recipes.part import check_on_hand
     from unweave.recipes.reproduce import reproduce
 
     brought: list[Results] = []
 
     def bring(study: "Study") -> "Results":
+        if not given["trained"] and given["executor"] not in ("ray", "slurm"):
+            check_on_hand(study)
         found: Results = _taken(study, given) if given["trained"] else execute_study(study, given, given["store"])
         brought.append(found)
         return found
 
     told = []
     for name in given["id"]:
-        found = reproduce(name, given["size"], given["store"], bring, command=command, output=given["output"])
+        where = {"output": given["output"], "part": _part(given)}
+        found = reproduce(name, given["size"], given["store"], bring, command=command, **where)
         told.append(found.to_plain())
         if not given["json"]:
             _show(found)
@@ -109,7 +115,7 @@ def _train(given: dict[str, Any]) -> int:
 
     if not Path(given["store"]).is_dir():
         Path(given["store"]).mkdir(parents=True)
-    studies = [find_reproduction(name).study(given["size"]) for name in given["id"]]
+    studies = _studies(given)
     with contextlib.ExitStack() as stack:
         stop = stack.enter_context(stopping())
         how = RunOptions((), given["save_every"] or 600.0, stop)
@@ -132,7 +138,7 @@ def _portion(given: dict[str, Any]) -> int:
 
     if not given["portion"]:
         raise ValueError("--minutes needs --portion FOLDER, where what was found is written")
-    studies = [find_reproduction(name).study(given["size"]) for name in given["id"]]
+    studies = _studies(given)
     with stopping() as stop:
         how = RunOptions((), given["save_every"] or 60.0, stop)
         executor = make_executor(given)
@@ -142,6 +148,22 @@ def _portion(given: dict[str, Any]) -> int:
         )
     print_json(asdict(found) | {"seconds": round(found.seconds, 1)})
     return 130 if stop() else 0
+
+
+def _studies(given: dict[str, Any]) -> "list[Study]":
+    from unweave.recipes.part import check_on_hand, part_of
+
+    studies = [part_of(find_reproduction(name).study(given["size"]), _part(given)) for name in given["id"]]
+    for study in studies:
+        check_on_hand(study)
+    return studies
+
+
+def _part(given: dict[str, Any]) -> "Part":
+    from unweave.recipes.part import Part
+
+    worlds = tuple(filter(None, map(str.strip, (given["worlds"] or "").split(","))))
+    return Part(worlds, given["seeds"])
 
 
 def _take_in(given: dict[str, Any]) -> None:
@@ -213,6 +235,8 @@ def _parser() -> "argparse.ArgumentParser":
     parser.add_argument(
         "--size", default="smoke", choices=SIZES, help="minutes, half an hour on a GPU, or as published"
     )
+    parser.add_argument("--worlds", metavar="NAMES", help="only models on these, with commas: what can be had here")
+    parser.add_argument("--seeds", type=whole(least=1), metavar="N", help="only the first N seeds of every setting")
     parser.add_argument("--store", default="runs", metavar="DIR", help="folder of all runs (runs)")
     parser.add_argument("--output", metavar="DIR", help="where to write the page (in the store)")
     group = parser.add_argument_group("training and judging apart")

@@ -48,6 +48,8 @@ def _note(status: Status, store: Store) -> str:
         lines.append(f"try them again with: unweave study retry {_which(status.name, store)}")
     if status.unchecked:
         lines.append(f"the weights of {status.unchecked} finished runs are unchecked as yet: ask again to read on")
+    if status.share is not None:
+        lines.append(f"{status.share:.0%} of the card in use: what the steps had to move beside what it could copy")
     if status.workers:
         lines.append(f"working: {', '.join(status.workers)}")
     elif status.waiting:

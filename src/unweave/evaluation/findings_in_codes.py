@@ -73,18 +73,26 @@ def _passive(diagnosis: Diagnosis) -> Iterator[Finding]:
     kept = ", ".join(map(str, diagnosis.numbers("active", "mixed")))
     strongest = diagnosis.correlations.score
     text = f"{counted(len(passive), len(diagnosis.latents))} passive: {named(passive)}."
+    one = len(passive) == 1
     if strongest <= NOTABLE:
+        carried = "It carries" if one else "They carry"
         yield Finding(
-            "passive", "note", text, f"They carry nothing; keep {kept}.", "Rolínek, Zietlow and Martius (2019)"
+            "passive", "note", text, f"{carried} nothing; keep {kept}.", "Rolínek, Zietlow and Martius (2019)"
         )
         return
     added = _added_total_correlation(diagnosis)
-    more = f" and add {added:.2g} nats to the total correlation of the mean codes" if added > 0.05 else ""
+    more = (
+        f" and add{'s' if one else ''} {added:.2g} nats to the total correlation of the mean codes"
+        if added > 0.05
+        else ""
+    )
+    means = "Its mean, though tiny, correlates" if one else "Their means, though tiny, correlate"
+    them = "it" if one else "them"
     yield Finding(
         "correlated_passive",
         "advice",
-        f"{text} Their means, though tiny, correlate up to {strongest:.2f} with latents in use{more}.",
-        f"Drop them before a linear model or a total correlation (keep {kept}), or use sampled codes.",
+        f"{text} {means} up to {strongest:.2f} with latents in use{more}.",
+        f"Drop {them} before a linear model or a total correlation (keep {kept}), or use sampled codes.",
         "Bonheme and Grzes (2021); Bonheme (2023), §6.5",
     )
 
@@ -97,12 +105,13 @@ def _added_total_correlation(diagnosis: Diagnosis) -> float:
 def _mixed(diagnosis: Diagnosis) -> Iterator[Finding]:
     mixed = diagnosis.numbers("mixed")
     if mixed:
+        used, them = ("It is", "it") if len(mixed) == 1 else ("They are", "them")
         yield Finding(
             "mixed",
             "advice",
-            f"{counted(len(mixed), len(diagnosis.latents))} mixed: {named(mixed)}. They are in use for some examples"
+            f"{counted(len(mixed), len(diagnosis.latents))} mixed: {named(mixed)}. {used} in use for some examples"
             " only, or imprecisely.",
-            "Train longer or change the regulariser a little; until then count them as in use.",
+            f"Train longer or change the regulariser a little; until then count {them} as in use.",
             "Bonheme and Grzes (2021); Bonheme (2023), §6.3",
         )
 

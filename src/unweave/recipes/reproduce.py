@@ -9,6 +9,7 @@ from unweave.config import unknown
 from unweave.pages.outcome import Outcome
 from unweave.pages.result_folder import comparison_row, write_result_page
 from unweave.recipes.controls import judged
+from unweave.recipes.part import Part, part_of
 from unweave.recipes.reproductions import find_reproduction
 from unweave.studies.measure_only import missing
 from unweave.studies.results import Results
@@ -45,22 +46,29 @@ class Reproduced:
 
 
 def reproduce(
-    name: str, size: str, store: Path | str, bring: Bring, *, command: str = "", output: Path | str | None = None
+    name: str,
+    size: str,
+    store: Path | str,
+    bring: Bring,
+    *,
+    command: str = "",
+    output: Path | str | None = None,
+    part: Part = Part(),
 ) -> Reproduced:
     """Bring a reproduction's study to its end, judge it, and write its folder.
 
-    The folder is ``output``, or ``.unweave/reports/ID-SIZE`` in the store.
+    The folder is ``output``, or ``.unweave/reports/ID-SIZE`` in the store. A ``part`` is judged as far as it goes.
     """
     chosen = find_reproduction(name)
     if size not in SIZES:
         raise unknown("size", size, SIZES)
-    study = chosen.study(size)
+    study = part_of(chosen.study(size), part)
     results = bring(study) if study.experiments else Results(study, Store(store), ())
     if study.experiments and not results.table.height:
         _refuse(results, f"no model of {study.name} is finished in {store}, so there is nothing to judge")
     outcome = judged(chosen, results, size)
     folder = Path(output) if output else Store(store).home / "reports" / f"{name}-{size}"
-    meta = {"published in": chosen.source, "size": size} | _counts(results)
+    meta = {"published in": chosen.source, "size": size} | part.words() | _counts(results)
     page = write_result_page(
         folder,
         chosen.title,

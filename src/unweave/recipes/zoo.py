@@ -253,9 +253,6 @@ def put(run: Run, target: Path, way: Put = Put()) -> ZooModel:
         rounded = " of its rounded weights" if run.files.has("scores.json") else ""
         again = "add --measure" if rounded else f"measure it first with: unweave evaluate {run.path}, or add --measure"
         raise ValueError(f"{run.path} has no scores{rounded}; {again}")
-    if scores is not None:
-        with reading_scores(run.files):
-            shown_scores(scores)
     shutil.rmtree(target, ignore_errors=True)
     folder = RunFolder(target)
     for name, content in carried.items():
@@ -303,7 +300,11 @@ def _is_rounded(content: bytes) -> bool:
 def _known_scores(run: Run, target: Path, before: bytes, weights: bytes) -> Any:
     """The scores of these very weights: the run's own, or those of the same model in the zoo already."""
     if weights == before and run.files.has("scores.json"):
-        return run.files.read_json("scores.json")
+        card(run)  # a file that holds no scores is refused here, before anything is written
+        found = run.files.read_json("scores.json")
+        with reading_scores(run.files):
+            shown_scores(found)
+        return found
     there = RunFolder(target)
     same = there.has("scores.json") and there.has("model.safetensors") and there.read("model.safetensors") == weights
     return there.read_json("scores.json") if same else None

@@ -36,6 +36,17 @@ def cost_of(table: "pl.DataFrame") -> tuple[Cost, ...]:
     return tuple(_cost(str(name), part) for (name,), part in known.group_by(["cost.device"], maintain_order=True))
 
 
+def share_of(table: "pl.DataFrame") -> float | None:
+    """How much of a GPU was in use, over all the time that was noted together with a share; None where none was."""
+    import polars as pl
+
+    if "cost.share" not in table.columns:
+        return None
+    known = table.filter(pl.col("cost.share").is_not_null())
+    seconds = column(known, "cost.seconds")
+    return float((column(known, "cost.share") * seconds).sum() / seconds.sum()) if seconds.sum() > 0 else None
+
+
 def words_of(costs: tuple[Cost, ...]) -> str:
     """A sentence for each kind of device."""
     if not costs:
@@ -55,15 +66,4 @@ def _cost(device: str, part: "pl.DataFrame") -> Cost:
     seconds = column(part, "cost.seconds")
     total = float(seconds.sum())
     pace = 86400 * part.height / total if total > 0 else None
-    return Cost(device, part.height, total / 3600, pace, _share(part))
-
-
-def _share(part: "pl.DataFrame") -> float | None:
-    """Over all the time that was noted together with a share."""
-    import polars as pl
-
-    if "cost.share" not in part.columns:
-        return None
-    known = part.filter(pl.col("cost.share").is_not_null())
-    seconds = column(known, "cost.seconds")
-    return float((column(known, "cost.share") * seconds).sum() / seconds.sum()) if seconds.sum() > 0 else None
+    return Cost(device, part.height, total / 3600, pace, share_of(part))

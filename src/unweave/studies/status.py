@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from unweave.studies.cost import share_of
 from unweave.studies.record import Record, read_progress
 from unweave.studies.repair import CheckedFolders
 from unweave.studies.store import Store, with_damaged
@@ -36,6 +37,8 @@ class Status:
     """Who works on runs of this study: host and process."""
     unchecked: int = 0
     """Finished runs whose weights were not read yet: the next look goes on with them."""
+    share: float | None = None
+    """How much of the GPUs was in use, over all runs trained on one."""
 
     def to_plain(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -70,10 +73,11 @@ def status_of(store: Store, record: Record) -> Status:
         failures=tuple(zip(failures["id"], failures["failure"])) if failures.height else (),
         workers=_workers(store, record),
         unchecked=unchecked,
+        share=share_of(table),
     )
 
 
-def _without_damaged_files(store: Store, table: "pl.DataFrame") -> tuple["pl.DataFrame", int]:
+def _without_damaged_files(store: Store, table: "pl.DataFrame") -> "tuple[pl.DataFrame, int]":
     """The table with runs as ``damaged`` whose files are not the ones that were written, and how many are unchecked."""
     import polars as pl
 

@@ -56,7 +56,7 @@ export class ColumnSteering {
     const zero = h("button", { type: "button", onclick: () => this.set(this.code.map(() => 0)) }, "All to 0");
     return h("section", { class: "steer table", id: "steer" },
       h("div", { class: "stage" }, h("label", {}, "start from ", this.choice), listed,
-        h("p", { class: "quiet" }, `A bar reaches its end ${WIDEST} deviations from the column's mean.`), this.told),
+        h("p", { class: "quiet about-bars" }, `A bar reaches its end ${WIDEST} deviations from the column's mean.`), this.told),
       h("div", { class: "controls" }, h("h2", {}, "Move the latents"), h("p", { class: "quiet" }, "The busiest first. Find out which columns each one moves, then try a passive one."),
         h("div", { class: "buttons" }, back, zero), h("div", { class: "sliders" }, this.found.latents.map((one) => this.#slider(one)))));
   }

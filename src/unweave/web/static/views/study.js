@@ -112,13 +112,15 @@ class Study {
   #correlations(names) {
     const title = h("h2", {}, "Which numbers agree");
     if (this.mixed) return h("section", { id: "correlations" }, title, h("p", {}, "Runs of several worlds are not correlated: what differs between worlds would look like agreement. Choose one world above."));
-    const chosen = names.slice(0, MOST_METRICS);
+    const often = names.filter((name) => this.places.filter((place) => known(runs.value(name, place))).length >= LEAST_RUNS);
+    if (often.length < 2) return h("section", { id: "correlations" }, title, h("p", {}, `No two numbers are known of ${LEAST_RUNS} runs or more.`));
+    const chosen = often.slice(0, MOST_METRICS);
     const columns = chosen.map((name) => this.places.map((place) => runs.value(name, place)));
     const values = columns.map((x) => columns.map((y) => spearman(x, y)));
     const shown = chosen.map((name) => this.names.get(name));
     const drawn = { values, rows: shown, columns: shown, diverging: true, limits: [-1, 1], label: "Rank correlations", onpick: (i, j) => { remember({ x: chosen[j], y: chosen[i] }); this.update(); this.parts.querySelector("#scatter").scrollIntoView({ behavior: "smooth" }); } };
-    return h("section", { id: "correlations" }, title, h("p", {}, `Spearman's rank correlation over the ${number(this.places.length)} runs of ${this.nameOf(this.places[0])}. A click on a cell shows the two above.`),
-      figure(heat(drawn), { name: `${this.study.name}-rank-correlations`, wide: true, table: () => heatTable(drawn), caption: names.length > MOST_METRICS ? `The first ${MOST_METRICS} of ${names.length} numbers.` : "" }));
+    return h("section", { id: "correlations" }, title, h("p", {}, `Spearman's rank correlation over the ${number(this.places.filter((place) => runs.value("state", place) === "done").length)} runs of ${this.nameOf(this.places[0])}. A click on a cell shows the two above.`),
+      figure(heat(drawn), { name: `${this.study.name}-rank-correlations`, wide: true, table: () => heatTable(drawn), caption: often.length > MOST_METRICS ? `The first ${MOST_METRICS} of ${often.length} numbers.` : "" }));
   }
 
   /** Published values of one column: those that name it, nothing that merely mentions it. */
@@ -135,6 +137,9 @@ class Study {
     return h("section", { id: "published" }, h("h2", {}, "Published beside ours"), sheet("Published beside ours", ["claim", "published", "ours", "verdict"], rows), protocols);
   }
 }
+
+/** Runs that must have a number before it is correlated with another. */
+const LEAST_RUNS = 3;
 
 const STRENGTHS = ["objective.beta", "objective.capacity", "objective.off_diagonal", "objective.gamma"];
 

@@ -1,0 +1,64 @@
+"""A part of a reproduction: fewer worlds where not all can be had, fewer seeds where time is short; never steps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from unweave.recipes.zietlow2022.bias import FIRST_CANDIDATE
+from unweave.studies.results import Results
+from unweave.studies.study import FollowUp, Study
+from unweave.training.experiment import Experiment
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which worlds, by name, and how many seeds of every setting; all where nothing is said."""
+
+    worlds: tuple[str, ...] = ()
+    seeds: int | None = None
+
+    def has(self, experiment: Experiment) -> bool:
+        """Whether an experiment belongs to it; an altered world goes by its own name and by its base's."""
+        named = not self.worlds or bool({*_names(experiment.world)} & {*self.worlds})
+        # models to choose from have seeds of their own, and a chain needs all of them
+        return named and (self.seeds is None or not self.seeds <= experiment.seed < FIRST_CANDIDATE)
+
+    def words(self) -> dict[str, Any]:
+        """What a page says of it."""
+        said = {"worlds, of those published": ", ".join(self.worlds), "seeds at most": self.seeds}
+        return {name: value for name, value in said.items() if value}
+
+
+def part_of(study: Study, part: Part) -> Study:
+    """The study with this part of its experiments, and of those that follow; refused where none is left."""
+    if part == Part() or not study.experiments:
+        return study
+    kept = tuple(one for one in study.experiments if part.has(one))
+    known = sorted({name for one in study.experiments for name in _names(one.world)})
+    if unknown := [name for name in part.worlds if name not in known]:
+        raise ValueError(f"{study.name} has no models on {', '.join(unknown)}; its worlds are {', '.join(known)}")
+    follow_up = None if study.follow_up is None else partial(_following, study.follow_up, part)
+    return replace(study, experiments=kept, follow_up=follow_up)
+
+
+def check_on_hand(study: Study) -> None:
+    """Refuse a study with worlds that are not on this machine, and say which part of it can be had."""
+    worlds = {one.world.name: one.world for one in study.experiments}
+    cards = {name: world.card() for name, world in worlds.items()}
+    absent = [name for name, card in cards.items() if not card.on_disk]
+    if not absent:
+        return
+    here = [name for name in cards if name not in absent]
+    part = f"; for what can be had here add --worlds {','.join(here)}" if here else ""
+    how = " ".join(cards[name].how_to_get for name in absent)
+    raise FileNotFoundError(f"{study.name} needs {' and '.join(absent)}, not on this machine{part}. {how}")
+
+
+def _following(follow_up: FollowUp, part: Part, results: Results) -> Sequence[Experiment]:
+    return [one for one in follow_up(results) if part.has(one)]
+
+
+def _names(world: Any) -> list[str]:
+    base = getattr(world, "base", None)
+    return [world.name, *([] if base is None else _names(base))]

@@ -1,0 +1,61 @@
+"""A part of a reproduction: which models it has, what follows from them, and what it says."""
+
+from pathlib import Path
+
+import pytest
+
+from unweave.cli import main
+from unweave.data.micro import Micro
+from unweave.data.synthetic import SynthLin
+from unweave.models.networks import Linear
+from unweave.recipes.part import Part, check_on_hand, part_of
+from unweave.recipes.reproductions import find_reproduction
+from unweave.studies.results import Results
+from unweave.studies.store import Store
+from unweave.studies.study import Study
+from unweave.training.experiment import Experiment, Plan
+
+
+def asked(world: Micro | SynthLin, seed: int) -> Experiment:
+    return Experiment(world, network=Linear(), latents=2, steps=2, seed=seed, plan=Plan("cpu", 1))
+
+
+def test_worlds_and_seeds_are_cut_in_what_follows_too(tmp_path: Path) -> None:
+    everything = tuple(asked(world, seed) for world in (Micro(), SynthLin()) for seed in range(4))
+    study = Study("both", everything, follow_up=lambda results: everything)
+    cut = part_of(study, Part(("micro",), 2))
+    assert [(one.world.name, one.seed) for one in cut.experiments] == [("micro", 0), ("micro", 1)]
+    assert cut.follow_up is not None
+    assert tuple(cut.follow_up(Results(cut, Store(tmp_path), ()))) == cut.experiments
+    assert part_of(study, Part()) is study
+    with pytest.raises(ValueError, match="both has no models on mnist; its worlds are micro, synth_lin"):
+        part_of(study, Part(("mnist",)))
+
+
+def test_a_chain_keeps_the_models_to_choose_from_and_altered_worlds_go_by_their_base() -> None:
+    study = find_reproduction("z-table-4.2").study("paper")
+    cut = part_of(study, Part(("dsprites",), 3))
+    assert {one.world.name for one in cut.experiments} == {"dsprites", "noise"}
+    assert sum(one.seed >= 1000 for one in cut.experiments) == 32
+    assert {one.seed for one in cut.experiments if one.seed < 1000} == {0, 1, 2}
+
+
+def test_missing_worlds_are_said_with_the_part_that_can_be_had(capsys: pytest.CaptureFixture[str]) -> None:
+    study = find_reproduction("b-table-8.1").study("paper")
+    if all(one.world.card().on_disk for one in study.experiments):
+        pytest.skip("SymSol and CelebA are on this machine")
+    with pytest.raises(FileNotFoundError, match="add --worlds dsprites"):
+        check_on_hand(study)
+    check_on_hand(part_of(study, Part(("dsprites",))))
+    assert main(["reproduce", "b-table-8.1", "--size", "paper", "--train-only"]) != 0
+    assert "not on this machine; for what can be had here add --worlds" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_page_says_which_part_it_is_of(tmp_path: Path) -> None:
+    page = tmp_path / "page"
+    words = ["reproduce", "b-table-8.6", "--worlds", "synth_nonlin", "--seeds", "1", "--store", str(tmp_path / "runs")]
+    assert main([*words, "--output", str(page), "--workers", "1", "--quiet"]) == 0
+    text = (page / "index.html").read_text(encoding="utf-8")
+    assert "worlds, of those published" in text
+    assert "seeds at most" in text
