@@ -110,6 +110,9 @@ class Alone:
         return {f"{part}/{name}": tensor for part, held in parts.items() for name, tensor in held.items()}
 
     @torch.no_grad()
+    def fitted(self, tensors: Tensors) -> Tensors:
+        return tensors
+
     def restore(self, tensors: Tensors) -> None:
         for name, target in self.tensors().items():
             target.copy_(tensors[name])
