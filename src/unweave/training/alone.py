@@ -109,10 +109,10 @@ class Alone:
             parts["optimiser" if name == MODEL else f"{name}_optimiser"] = self.states.get(name, {})
         return {f"{part}/{name}": tensor for part, held in parts.items() for name, tensor in held.items()}
 
-    @torch.no_grad()
     def fitted(self, tensors: Tensors) -> Tensors:
         return tensors
 
+    @torch.no_grad()
     def restore(self, tensors: Tensors) -> None:
         for name, target in self.tensors().items():
             target.copy_(tensors[name])
