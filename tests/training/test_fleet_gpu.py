@@ -8,20 +8,24 @@ import torch
 
 from unweave.data.altered import Noise, Perturbed
 from unweave.data.micro import Micro
-from unweave.data.synthetic import SynthLin
+from unweave.data.synthetic import SynthLin, SynthNonLin
 from unweave.data.world import Data, World
 from unweave.models import OBJECTIVES, Objective
-from unweave.models.networks import MLP, Conv
+from unweave.models.likelihoods import SquaredError
+from unweave.models.networks import MLP, Conv, Linear
 from unweave.models.objectives.beta_vae import BetaVAE, BetaVAEFull
 from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.objectives.perturbation import Perturbation
+from unweave.models.optimisers import Adam
 from unweave.training.batches import source_of
 from unweave.training.experiment import Experiment, Form, Plan
 from unweave.training.fleet.choice import arranged, choose_backend, least_group, models_that_fit
+from unweave.training.fleet.engine import FleetEngine
 from unweave.training.fleet.fleet import Fleet, new_fleet, template_of
 from unweave.training.fleet.members import arrange
 from unweave.training.fleet.portable import portable
 from unweave.training.fleet.stepper import Stepper
+from unweave.training.fleet.whole_steps import WholeSteps
 from unweave.training.given import given_run
 from unweave.training.loop import train
 from unweave.training.many import train_many
@@ -106,6 +110,64 @@ def test_dense_models_of_every_posterior_step_in_a_graph() -> None:
         for step in range(5):
             stepper(step, record=step % 2 == 0)
     assert not [line for line in said if "without a CUDA graph" in line]
+
+
+def dense(seed: int, kind: str) -> Experiment:
+    """A model of a kind that has kernels of its own: whole steps, or layer by layer."""
+    plan = Plan("cuda", 1, "fp32", "kernels")
+    if kind == "wide":
+        return replace(experiment(seed), network=MLP((150, 40), (40, 150)), batch_size=64, plan=plan)
+    network = {"linear": Linear(), "tanh": MLP((60, 40), (40, 20), "tanh", "tanh"), "128": MLP((128,), (128,))}[kind]
+    return replace(
+        experiment(seed, BetaVAE(0.01)),
+        plan=plan,
+        world=SynthNonLin(),
+        network=network,
+        likelihood=SquaredError("identity"),
+        optimiser=Adam(1e-3),
+        batch_size=64,
+        latents=2,
+    )
+
+
+def dense_engine(given: list[Experiment]) -> FleetEngine:
+    """A fleet of dense models after 70 steps, the last nine of them not recorded."""
+    engine = FleetEngine(given, given[0].world.load().to("cuda"), print)
+    for step in range(70):
+        engine.advance(step, record=step % 30 == 0)
+    return engine
+
+
+@pytest.mark.parametrize("kind", ["linear", "tanh", "128", "wide"])
+def test_bits_of_dense_models_do_not_depend_on_partners_slot_or_size(kind: str) -> None:
+    found = []
+    for n in (1, 2, 7, 64, 150):
+        engine = dense_engine([dense(100 * n + seed, kind) for seed in range(n - 1)] + [dense(3, kind)])
+        assert isinstance(engine.stepper, Stepper if kind == "wide" else WholeSteps)
+        assert engine.fleet.name == ("kernels" if kind == "wide" else "portable")
+        group, place = engine.group_of(n - 1)
+        found.append((engine.weights(n - 1), engine.rows()[group].values[place]))
+    for weights, row in found[1:]:
+        assert all(torch.equal(weights[name], found[0][0][name]) for name in weights)
+        assert torch.equal(row, found[0][1])
+
+
+@pytest.mark.parametrize("kind", ["linear", "tanh", "128", "wide"])
+def test_dense_kernels_train_the_models_of_the_portable_fleet(kind: str) -> None:
+    given = [dense(seed, kind) for seed in range(16)]
+    fast, data = dense_engine(given), given[0].world.load().to("cuda")
+    members = arrange([one.resolve() for one in given], least=least_group(given[0]))
+    slow = new_fleet(members, portable(template_of(members, data.shape)), len(data), data.shape)
+    stepper = Stepper(slow, source_of(members.experiments, data), print)
+    start = slow.backend.layout.views(slow.parameters.clone())
+    torch.backends.cuda.matmul.allow_tf32 = False
+    for step in range(70):
+        stepper(step, record=step % 30 == 0)
+    fleet = fast.fleet
+    for name, view in slow.backend.layout.views(slow.parameters).items():
+        own = fleet.backend.layout.views(fleet.parameters)[name]  # type: ignore[union-attr]
+        assert (own - view).norm() < 2e-2 * (view - start[name]).norm(), name
+    assert torch.allclose(fast.rows()[0].values, slow.groups[0].row, rtol=1e-2, atol=1e-3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("altered", ["noise", "perturbed"])

@@ -175,8 +175,9 @@ def _split(text: str | None) -> tuple[int, int] | None:
 
 def _size(table: CodeTable, scores: Scores) -> str:
     fleet = f"{scores.n_models} models of " if scores.n_models else ""
-    factors = f", {len(table.factor_names)} factors" if table.factors is not None else ", no factors"
-    return f"{fleet}{scores.n_samples:,} samples, {len(table.latent_names)} latents{factors}"
+    n_factors = len(table.factor_names)
+    told = f", {n_factors} factor{'' if n_factors == 1 else 's'}" if table.factors is not None else ", no factors"
+    return f"{fleet}{scores.n_samples:,} samples, {len(table.latent_names)} latents{told}"
 
 
 def _pictures(table: CodeTable, scores: Scores, folder: Path, factor_bins: int | None) -> None:

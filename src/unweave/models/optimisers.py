@@ -43,6 +43,10 @@ class Optimiser(ABC):
         """The state of a whole fleet before its first update; the layout tells which parameter lies where."""
         raise ValueError(f"the optimiser {self.name} has no stacked form, so it cannot train a fleet")
 
+    def prepared(self, count: Shaped[Tensor, ""]) -> tuple[Tensor, ...]:
+        """What a stack's update computes from its number alone; it may be handed over, made in advance."""
+        return ()
+
     def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: "StackedUpdate") -> None:
         """One update of every good model of a fleet, in place; the others keep every bit."""
         raise ValueError(f"the optimiser {self.name} has no stacked form, so it cannot train a fleet")
@@ -52,7 +56,8 @@ class Optimiser(ABC):
 class StackedUpdate:
     """What an update of a fleet is given. ``count`` is the number of this update, from 1.
 
-    ``rounded`` is a copy of the parameters in another precision, to be renewed.
+    ``rounded`` is a copy of the parameters in another precision, to be renewed; ``prepared`` what the optimiser made
+    of ``count`` already. ``fused`` asks AdaGrad too for one pass by a kernel, with other last bits; Adam always does.
     """
 
     gradients: Float[Tensor, "model size"]
@@ -60,6 +65,8 @@ class StackedUpdate:
     count: Shaped[Tensor, ""]
     good: Bool[Tensor, " model"]
     rounded: Shaped[Tensor, "model size"] | None = None
+    prepared: tuple[Tensor, ...] = ()
+    fused: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,11 +106,15 @@ class Adam(Optimiser):
     def start_stack(self, parameters: Float[Tensor, "model size"], layout: Layout | None = None) -> Tensors:
         return {"first": torch.zeros_like(parameters), "second": torch.zeros_like(parameters)}
 
+    def prepared(self, count: Shaped[Tensor, ""]) -> tuple[Tensor, ...]:
+        # 1 − β₁ᵗ and √(1 − β₂ᵗ)
+        exact = count.to(torch.float64)
+        return (1.0 - self.beta1**exact).to(torch.float32), (1.0 - self.beta2**exact).sqrt().to(torch.float32)
+
     def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: StackedUpdate) -> None:
-        gradients, count = given.gradients, given.count.to(torch.float64)
-        correction1 = (1.0 - self.beta1**count).to(torch.float32)
-        correction2 = (1.0 - self.beta2**count).sqrt().to(torch.float32)
-        if parameters.device.type == "cuda" and (fused := _fused_adam()):
+        gradients = given.gradients
+        correction1, correction2 = given.prepared or self.prepared(given.count)
+        if parameters.device.type == "cuda" and (fused := _fused("adam_stack")):
             rates = given.learning_rate / correction1
             stack = (parameters, gradients, state["first"], state["second"], given.rounded)
             fused(*stack, rates, correction2, given.good, self.beta1, self.beta2, self.epsilon)
@@ -149,6 +160,11 @@ class AdaGrad(Optimiser):
         return {"sum": torch.zeros_like(parameters)}
 
     def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: StackedUpdate) -> None:
+        if given.fused and (fused := _fused("adagrad_stack")):
+            fused(
+                parameters, given.gradients, state["sum"], given.rounded, given.learning_rate, given.good, self.epsilon
+            )
+            return
         # s ← s + g²,  θ ← θ − α g / (√s + ε)
         total = state["sum"] + given.gradients * given.gradients
         change = given.gradients / total.sqrt().add_(self.epsilon)
@@ -258,12 +274,14 @@ OPTIMISERS: dict[str, type[Optimiser]] = {"adam": Adam, "adamw": AdamW, "adagrad
 
 
 @functools.cache
-def _fused_adam() -> Callable[..., None] | None:
+def _fused(name: str) -> Callable[..., None] | None:
+    """The kernel that makes an update in one pass."""
     try:
-        from unweave.models.kernels.adam import adam_stack
+        from unweave.models.kernels import adam
     except ImportError:  # no Triton here
         return None
-    return adam_stack
+    found: Callable[..., None] = getattr(adam, name)
+    return found
 
 
 def _keep_good(given: StackedUpdate, changes: dict[Tensor, Tensor], parameters: Tensor) -> None:

@@ -46,7 +46,8 @@ def _can(experiment: Experiment) -> bool:
 def _for_others(experiment: Experiment) -> Experiment:
     """Resolved for machines with a GPU, from one without."""
     given = experiment.plan
-    chosen = Plan(given.device, given.threads or 1, "bf16" if given.precision == "auto" else given.precision)
+    precision = "bf16" if given.precision == "auto" else given.precision
+    chosen = replace(given, threads=given.threads or 1, precision=precision)
     return replace(replace(experiment, plan=Plan("cpu", 1)).resolve(), plan=chosen)
 
 

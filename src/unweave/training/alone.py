@@ -109,6 +109,9 @@ class Alone:
             parts["optimiser" if name == MODEL else f"{name}_optimiser"] = self.states.get(name, {})
         return {f"{part}/{name}": tensor for part, held in parts.items() for name, tensor in held.items()}
 
+    def fitted(self, tensors: Tensors) -> Tensors:
+        return tensors
+
     @torch.no_grad()
     def restore(self, tensors: Tensors) -> None:
         for name, target in self.tensors().items():

@@ -87,8 +87,12 @@ class Source:
     @property
     def block(self) -> int:
         """Steps whose draws are made together."""
+        return self.block_up_to(BLOCK)
+
+    def block_up_to(self, most: int) -> int:
+        """The same, of no more than so many steps."""
         sized = len(self.seeds) * self.first.batch_size * self.latents
-        return max(1, min(BLOCK, MOST_DRAWS // sized))
+        return max(1, min(most, MOST_DRAWS // sized))
 
 
 def source_of(experiments: Sequence[Experiment], data: Data) -> Source:
@@ -250,16 +254,17 @@ def images(source: Source, draws: Draws, part: str) -> Float[Tensor, "model batc
 class Drawing:
     """The draws of any step, made for a block of steps at once; they stay on the device.
 
-    With ``in_place`` a new block is written over the old one, for those who hold on to its tensors.
+    With ``in_place`` a new block is written over the old one, for those who hold on to its tensors. ``most`` bounds the
+    steps of a block.
     """
 
-    def __init__(self, source: Source, *, in_place: bool = False) -> None:
-        self.source, self.in_place = source, in_place
+    def __init__(self, source: Source, *, in_place: bool = False, most: int = BLOCK) -> None:
+        self.source, self.in_place, self.block = source, in_place, source.block_up_to(most)
         self.first, self.drawn = 0, Draws()
 
     def block_of(self, step: int) -> Draws:
         """The block with this step in it; the step's place in it is ``step - first``."""
-        block = self.source.block
+        block = self.block
         if not self.drawn or step - step % block != self.first:
             self.first = step - step % block
             fresh = draw(self.source, torch.arange(self.first, self.first + block, device=self.source.seeds.device))

@@ -137,7 +137,7 @@ def _restore(engine: Engine, recording: Recording, content: bytes, place: Path) 
     tensors, metadata = read_tensors(content, place)
     try:
         kept = _translated(tensors, metadata)
-        tensors = without_doubles(tensors, engine.tensors())
+        tensors = engine.fitted(without_doubles(tensors, engine.tensors()))
         for name, own in engine.tensors().items():
             if name in tensors and tensors[name].shape != own.shape:
                 given, expected = _size_of(tensors[name]), _size_of(own)

@@ -76,6 +76,9 @@ class Engine(Protocol):
     def tensors(self) -> Tensors:
         """The whole state by name; writing into these tensors changes it."""
 
+    def fitted(self, tensors: Tensors) -> Tensors:
+        """A state that another engine gave, in the form of this one."""
+
     def restore(self, tensors: Tensors) -> None:
         """Bring everything to a state that :meth:`tensors` gave."""
 

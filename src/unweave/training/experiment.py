@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import torch
 
-from unweave.config import Tables, fingerprint, from_plain, number, own_modules, to_plain
+from unweave.config import Tables, fingerprint, from_plain, later, number, own_modules, to_plain
 from unweave.data import WORLDS, World
 from unweave.data.world import Card, Data
 from unweave.files import as_typed
@@ -60,6 +60,10 @@ class Plan:
     precision: str = field(
         default="auto", metadata={"help": "auto, bf16, tf32 or fp32 products; sums and weights are fp32 always"}
     )
+    dense: Literal["mapped", "kernels"] = later(
+        "mapped",
+        help="fully connected models on a GPU: mapped by PyTorch, or by kernels of our own, which nobody has timed yet",
+    )
 
     def resolve(self) -> "Plan":
         """The plan with every automatic choice made for this machine."""
@@ -69,7 +73,10 @@ class Plan:
             raise ValueError(f"plan.device must be auto, cpu, cuda or cuda:N, not {self.device!r}")
         if kind == "cuda" and not torch.cuda.is_available():
             raise ValueError(f"plan.device is {self.device!r}, but PyTorch sees no CUDA device here; use cpu or auto")
-        return Plan(device, self.threads or min(torch.get_num_threads(), usable_cores()), self._precision(kind))
+        if kind == "cpu" and self.dense == "kernels":
+            raise ValueError("plan.dense kernels needs a GPU; on a CPU leave it out")
+        threads = self.threads or min(torch.get_num_threads(), usable_cores())
+        return Plan(device, threads, self._precision(kind), self.dense)
 
     def _precision(self, kind: str) -> str:
         if self.precision not in ("auto", *PRECISIONS):

@@ -41,7 +41,7 @@ def train(
         claim(run, experiment)
         return run.path
     refuse_others(run, experiment)
-    if experiment.plan.precision == "bf16":
+    if experiment.plan.precision == "bf16" or experiment.plan.dense == "kernels":
         return _train_as_fleet(run, experiment, data, how)
     if data is not None:
         check_supervision(experiment, data)
@@ -76,9 +76,11 @@ def drive(engine: Engine, folders: Sequence[RunFolder], home: RunFolder, how: Ru
     first, last = engine.experiments[0], engine.experiments[0].n_updates
     recording, checkpoints = Recording(), Checkpoints(home, how.save_every)
     begin = checkpoints.load(engine, recording)
+    kept = {step for one in engine.experiments for step in one.snapshots}
     with tracked(how.trackers, engine, [folder.path for folder in folders]) as tell_trackers:
         for step in range(begin, last):
-            _keep_snapshots(engine, folders, step)
+            if step in kept:
+                _keep_snapshots(engine, folders, step)
             stopping = how.stop()  # asked once: an answer that changes in between would end without a checkpoint
             if stopping or checkpoints.due():
                 checkpoints.save(engine, recording, step)
@@ -110,7 +112,7 @@ def say(line: str) -> None:
 
 
 def _train_as_fleet(run: RunFolder, experiment: Experiment, data: Data | None, how: RunOptions) -> Path:
-    """A fleet of one: bf16 products are the GPU kernels', and a model alone gets the bits that it has in company."""
+    """A fleet of one: GPU kernels make these steps, and a model alone gets the bits that it has in company."""
     from unweave.training.many import train_many
 
     train_many([experiment], run.path.parent, data=data, how=how, folders=[run.path])

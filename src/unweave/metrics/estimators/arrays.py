@@ -162,7 +162,8 @@ def _check_integral(table: Tensor, name: str) -> None:
     fractional = (table != table.round()).any(0)
     if bool(fractional.any()):
         raise ValueError(
-            f"{name} must be categories: column {int(fractional.int().argmax())} holds fractions; bin it first"
+            f"{name} must be categories: column {int(fractional.int().argmax())} holds fractions; put them into bins,"
+            " with factor_bins=10 or --factor-bins 10"
         )
     if bool((table.abs() >= 2**53).any()):
         raise ValueError(f"{name} must be categories: floats of 2**53 and more do not tell neighbours apart")

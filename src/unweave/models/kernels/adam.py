@@ -1,4 +1,4 @@
-"""Adam for a stack of models in one pass over parameters, gradients and state, in Triton."""
+"""Adam and AdaGrad for a stack of models in one pass over parameters, gradients and state, in Triton."""
 
 # ruff: noqa: N803
 # mypy: disable-error-code="no-untyped-def"
@@ -29,6 +29,19 @@ def adam_stack(
     )  # fmt: skip
 
 
+def adagrad_stack(
+    parameters: Float[Tensor, "model size"], gradients: Float[Tensor, "model size"],
+    squares: Float[Tensor, "model size"], rounded: Tensor | None, rates: Float[Tensor, " model"],
+    good: Bool[Tensor, " model"], epsilon: float,
+) -> None:  # fmt: skip
+    """One update in place; models that are not good stay. ``rounded`` as for Adam."""
+    n_models, size = parameters.shape
+    tiles = triton.cdiv(size, BLOCK)
+    _adagrad[(n_models * tiles,)](
+        parameters, gradients, squares, rounded, rates, good, size, tiles, epsilon, BLOCK, num_warps=8
+    )
+
+
 def corrections(count: Tensor, beta1: float, beta2: float) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """1 − β₁ᵗ and √(1 − β₂ᵗ), computed in float64."""
     exact = count.to(torch.float64)
@@ -48,6 +61,24 @@ def _adam(
         parameters, first, second, rounded, model * size + column, slope, inside, tl.load(rates + model),
         tl.load(root), beta1, beta2, rest1, rest2, epsilon,
     )  # fmt: skip
+
+
+@triton.jit
+def _adagrad(parameters, gradients, squares, rounded, rates, good, size, tiles, epsilon, BLOCK: tl.constexpr):
+    model = (tl.program_id(0) // tiles).to(tl.int64)
+    column = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
+    inside = (column < size) & (tl.load(good + model) != 0)
+    place = model * size + column
+    slope = tl.load(gradients + place, mask=inside, other=0.0)
+    # s ← s + g²,  θ ← θ − α g / (√s + ε)
+    total = tl.load(squares + place, mask=inside, other=0.0) + slope * slope
+    moved = tl.load(parameters + place, mask=inside, other=0.0) - tl.load(rates + model) * slope / (
+        tl.sqrt(total) + epsilon
+    )
+    tl.store(squares + place, total, mask=inside)
+    tl.store(parameters + place, moved, mask=inside)
+    if rounded is not None:
+        tl.store(rounded + place, moved.to(rounded.dtype.element_ty), mask=inside)
 
 
 @triton.jit

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from unweave.models.autoencoder import Autoencoder
+from unweave.models.kernels.aside import Later, aside, at_once
 from unweave.models.kernels.code_stack import CodeStack, code_stack
 from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down, up
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
@@ -25,7 +26,7 @@ from unweave.models.layers import Convolution
 from unweave.models.likelihoods import Bernoulli
 from unweave.models.networks.conv import ConvDecoder, ConvTrunk
 from unweave.models.objectives.factor_vae import CodeDiscriminator
-from unweave.models.posteriors import Deterministic, Diagonal
+from unweave.models.posteriors import Deterministic, Diagonal, Posterior
 from unweave.shapes import Float, Shaped, Tensor
 
 ALIKE = 16
@@ -60,7 +61,8 @@ class ConvStack:
         examples: Shaped[Tensor, "model batch ..."], noise: Float[Tensor, "model batch latent"], total_loss: TotalLoss,
     ) -> tuple[Float[Tensor, "model size"], StackedCode]:  # fmt: skip
         """The gradient of every model's loss, and the codes it was computed from."""
-        gradients = self._row(parameters)
+        gradients, side = self._row(parameters), aside(len(parameters), parameters.device)
+        later = side or at_once
         seen = ready(self.convolutions[0], self._frame(examples), examples, self.precision.stored)
         shown = seen if seen[0].packing == MASKS else (self._frame(examples), examples)
         layers, heads = self._encode(weights, *seen)
@@ -68,12 +70,14 @@ class ConvStack:
         code = self._code(heads, noise)
         kept, reconstructions, leaves = self._decode(weights, parameters, *shown, code.sampled.detach())
         total = total_loss(code, reconstructions)
-        slopes = _slopes(total, [*heads.values(), *leaves.values()], retain=True)
+        slopes = slopes_of(total, [*heads.values(), *leaves.values()], retain=True)
         by_heads, by_leaves = slopes[: len(heads)], dict(zip(leaves, slopes[len(heads) :]))
-        by_sampled = self._decode_backward(weights, kept, by_leaves, gradients)
-        more = _slopes(code.sampled, list(heads.values()), by_sampled)
+        by_sampled = self._decode_backward(weights, kept, by_leaves, gradients, later)
+        more = slopes_of(code.sampled, list(heads.values()), by_sampled)
         by_heads = [slope + other for slope, other in zip(by_heads, more)]
-        self._encode_backward(weights, *seen, layers, dict(zip(heads, by_heads)), gradients)
+        self._encode_backward(weights, *seen, layers, dict(zip(heads, by_heads)), gradients, later)
+        if side is not None:
+            side.join()
         return gradients, code.detach()
 
     @torch.no_grad()
@@ -88,13 +92,7 @@ class ConvStack:
         return self._code(heads, noise)
 
     def _code(self, heads: dict[str, Tensor], noise: Tensor) -> StackedCode:
-        def one(heads: dict[str, Tensor], noise: Tensor) -> tuple[Tensor, ...]:
-            code = self.template.architecture.posterior.code(heads, noise)
-            return code.mean, code.log_variance, code.sampled, code.kl
-
-        # small products of matrices go in equal portions: a library chooses its way by how many there are
-        portion = None if isinstance(self.template.architecture.posterior, Diagonal | Deterministic) else ALIKE
-        return StackedCode(*torch.vmap(one, chunk_size=portion)(heads, noise))
+        return stacked_code(self.template.architecture.posterior, heads, noise)
 
     def weights(self, parameters: Float[Tensor, "model size"]) -> Float[Tensor, "model size"]:
         """What the kernels read: the parameters, rounded to what is stored between layers."""
@@ -116,22 +114,22 @@ class ConvStack:
 
     def _encode_backward(
         self, weights: Tensor, frame: Frame, examples: Tensor, layers: list[Tensor], slopes: dict[str, Tensor],
-        gradients: Tensor,
+        gradients: Tensor, later: Later,
     ) -> None:  # fmt: skip
         stored, product = self.precision.stored, self.precision.product
         *images, features = layers
         so_far, last = None, list(self.heads)[-1]
         for name, head in self.heads.items():
             slope = slopes[name].to(stored)
-            dense_weight_gradient(head, slope, features, gradients, product)
+            later(dense_weight_gradient, head, slope, features, gradients, product)
             dtype, like = (stored, features) if name == last else (torch.float32, None)
             so_far = dense_input_gradient(head, slope, weights, product, dtype=dtype, like=like, add=so_far)
         assert so_far is not None
         flat = images[-1].flatten(2)
-        dense_weight_gradient(self.trunk, so_far, flat, gradients, product)
+        later(dense_weight_gradient, self.trunk, so_far, flat, gradients, product)
         slope = dense_input_gradient(self.trunk, so_far, weights, product, dtype=stored, like=flat).view_as(images[-1])
         encoded_images_backward(
-            self.convolutions, self.precision, weights, frame, examples, images, slope, gradients
+            self.convolutions, self.precision, weights, frame, examples, images, slope, gradients, later
         )  # fmt: skip
 
     def _decode(
@@ -168,7 +166,7 @@ class ConvStack:
         return torch.vmap(likelihood.loss)(examples, cropped), leaves
 
     def _decode_backward(
-        self, weights: Tensor, kept: list[Tensor], slopes: dict[str, Tensor], gradients: Tensor
+        self, weights: Tensor, kept: list[Tensor], slopes: dict[str, Tensor], gradients: Tensor, later: Later
     ) -> Tensor:
         stored, product = self.precision.stored, self.precision.product
         code, hidden, *images, pixels, sums = kept
@@ -182,22 +180,22 @@ class ConvStack:
             parts = sums[..., : 4 * pitch(last.n_big)] * slopes["loss"][..., None]
         # every row of parts holds the four parities of every channel
         parts = parts.unflatten(2, (4, pitch(last.n_big)))[..., : last.n_big].flatten(1, 2)
-        add_up(parts, bias_of(gradients, last, last.n_big))
+        later(add_up, parts, bias_of(gradients, last, last.n_big))
         below = inner[-1]
         slope = last_backward(
             last, last.n_big, pixels, slopes.get("loss"), images[-1], weights, gradients, product,
-            bias_gradient=bias_of(gradients, below, below.n_big),
+            bias_gradient=bias_of(gradients, below, below.n_big), later=later,
         )  # fmt: skip
         for place in range(len(inner) - 1, -1, -1):
             join, image = inner[place], images[place]
-            correlate(join, slope, image, gradients, product)
+            later(correlate, join, slope, image, gradients, product)
             below = inner[place - 1]
             bias = bias_of(gradients, below, below.n_big) if place else None
-            slope = down(join, slope, weights, product, like=image, bias_gradient=bias)
+            slope = down(join, slope, weights, product, like=image, bias_gradient=bias, later=later)
         flat = slope.flatten(2)
-        dense_weight_gradient(self.spread, flat, hidden, gradients, product)
+        later(dense_weight_gradient, self.spread, flat, hidden, gradients, product)
         flat = dense_input_gradient(self.spread, flat, weights, product, dtype=stored, like=hidden)
-        dense_weight_gradient(self.dense, flat, code, gradients, product)
+        later(dense_weight_gradient, self.dense, flat, code, gradients, product)
         return dense_input_gradient(self.dense, flat, weights, product, dtype=torch.float32)
 
     @property
@@ -236,20 +234,36 @@ def conv_stack(template: Autoencoder, precision: str) -> ConvStack:
         layout,
         PRECISIONS[precision],
         tuple(join_of(layout, f"encoder.trunk.convolutions.{i}", size) for i, size in enumerate(sizes)),
-        _affine(layout, "encoder.trunk.dense"),
-        {name: _affine(layout, f"encoder.heads.{name}") for name in template.encoder.heads},
-        _affine(layout, "decoder.dense"),
-        _affine(layout, "decoder.spread"),
+        affine_of(layout, "encoder.trunk.dense"),
+        {name: affine_of(layout, f"encoder.heads.{name}") for name in template.encoder.heads},
+        affine_of(layout, "decoder.dense"),
+        affine_of(layout, "decoder.spread"),
         tuple(join_of(layout, f"decoder.deconvolutions.{i}", size) for i, size in enumerate(reversed(sizes))),
     )
 
 
-def _affine(layout: Layout, name: str) -> Affine:
+def stacked_code(
+    posterior: Posterior, heads: dict[str, Tensor], noise: Float[Tensor, "model batch latent"]
+) -> StackedCode:
+    """The codes of all models from their heads' outputs."""
+
+    def one(heads: dict[str, Tensor], noise: Tensor) -> tuple[Tensor, ...]:
+        code = posterior.code(heads, noise)
+        return code.mean, code.log_variance, code.sampled, code.kl
+
+    # small products of matrices go in equal portions: a library chooses its way by how many there are
+    portion = None if isinstance(posterior, Diagonal | Deterministic) else ALIKE
+    return StackedCode(*torch.vmap(one, chunk_size=portion)(heads, noise))
+
+
+def affine_of(layout: Layout, name: str) -> Affine:
+    """A dense layer's sizes and places."""
     n_outputs, n_inputs = layout.shapes[layout.names.index(f"{name}.weight")]
     return Affine(n_inputs, n_outputs, layout.offsets[f"{name}.weight"], layout.offsets[f"{name}.bias"])
 
 
-def _slopes(of: Tensor, by: list[Tensor], weight: Tensor | None = None, *, retain: bool = False) -> list[Tensor]:
+def slopes_of(of: Tensor, by: list[Tensor], weight: Tensor | None = None, *, retain: bool = False) -> list[Tensor]:
+    """The slopes of a number (or, weighted, of several) by tensors; 0 for those that it does not depend on."""
     if not of.requires_grad:
         return [torch.zeros_like(leaf) for leaf in by]
     found = torch.autograd.grad(of, by, weight, retain_graph=retain, allow_unused=True)

@@ -14,10 +14,21 @@ import triton.language as tl
 
 from unweave.models.kernels.adam import adam_at
 from unweave.models.kernels.convolutions import Tiles
+from unweave.models.kernels.elementwise import tanh
 from unweave.shapes import Bool, Float, Tensor
 
-TUNED = {"narrow": Tiles(64, 64, 4, 3), "wide": Tiles(128, 256, 8, 3), "update": Tiles(64, 64, 8, 2)}
+TUNED = {
+    "narrow": Tiles(64, 64, 4, 3),
+    "wide": Tiles(128, 256, 8, 3),
+    "wide in fp32": Tiles(64, 64, 4, 3),
+    "gradient in fp32": Tiles(64, 64, 4, 1),
+    "update": Tiles(64, 64, 8, 2),
+}
 """Rows and columns of a tile, warps and stages, for an H200 (benchmarks/tune.py)."""
+
+
+WIDE = 512
+"""Inputs and outputs from which a layer is wide."""
 
 
 @dataclass(frozen=True)
@@ -57,31 +68,34 @@ H200 with Triton 3.6 (benchmarks/NOTES.md)."""
 
 def dense_forward(
     layer: Affine, x: Tensor, weights: Tensor, product: str, *,
-    activate: bool, dtype: torch.dtype, out: Tensor | None = None,
+    activate: bool, dtype: torch.dtype, out: Tensor | None = None, curved: bool = False,
 ) -> Float[Tensor, "model batch output"]:  # fmt: skip
-    """x Wᵀ + b, rectified with ``activate``; into ``out`` where given."""
+    """x Wᵀ + b, with ``activate`` rectified, or through tanh where ``curved``; into ``out`` where given."""
     if out is None:
         out = torch.empty(*x.shape[:2], layer.n_outputs, dtype=dtype, device=x.device)
     sizes = (x.shape[1], layer.n_outputs, layer.n_inputs)
     strides = (x.stride(0), weights.stride(0), out.stride(0), x.stride(1), 1, 1, layer.n_inputs, out.stride(1))
     _launch(
         x, weights, out, sizes, strides, product,
-        b_at=layer.weight_at, bias_at=layer.bias_at, activate=activate, leak=layer.leak,
+        b_at=layer.weight_at, bias_at=layer.bias_at, activate=activate, leak=layer.leak, curved=curved,
     )  # fmt: skip
     return out
 
 
 def dense_input_gradient(
     layer: Affine, gradient: Tensor, weights: Tensor, product: str, *,
-    dtype: torch.dtype, like: Tensor | None = None, add: Tensor | None = None, leak: float = 0.0,
+    dtype: torch.dtype, like: Tensor | None = None, add: Tensor | None = None, leak: float = 0.0, curved: bool = False,
 ) -> Float[Tensor, "model batch input"]:  # fmt: skip
-    """g W, plus ``add``; times ``leak`` where ``like`` is not positive."""
+    """g W, plus ``add``; times ``leak`` where ``like`` is not positive, or 1 − ``like``² where ``curved``."""
     out = torch.empty(*gradient.shape[:2], layer.n_inputs, dtype=dtype, device=gradient.device)
     sizes = (gradient.shape[1], layer.n_inputs, layer.n_outputs)
     strides = (
         gradient.stride(0), weights.stride(0), out.stride(0), gradient.stride(1), 1, layer.n_inputs, 1, out.stride(1)
     )  # fmt: skip
-    _launch(gradient, weights, out, sizes, strides, product, b_at=layer.weight_at, like=like, add=add, leak=leak)
+    _launch(
+        gradient, weights, out, sizes, strides, product,
+        b_at=layer.weight_at, like=like, add=add, leak=leak, curved=curved,
+    )  # fmt: skip
     return out
 
 
@@ -121,10 +135,9 @@ def dense_update(layer: Affine, gradient: Tensor, x: Tensor, state: AdamStack, p
 def _launch(
     a: Tensor, b: Tensor, out: Tensor, sizes: tuple[int, int, int], strides: tuple[int, ...], product: str, *,
     b_at: int = 0, out_at: int = 0, bias_at: int = -1, sum_at: int = 0, activate: bool = False, summed: bool = False,
-    like: Tensor | None = None, add: Tensor | None = None, leak: float = 0.0,
+    like: Tensor | None = None, add: Tensor | None = None, leak: float = 0.0, curved: bool = False,
 ) -> None:  # fmt: skip
-    # wide layers are bound by their weights' bytes: all rows of a batch in one tile read them once
-    chosen = TUNED["wide" if min(sizes[1:]) >= 512 and a.dtype == torch.bfloat16 else "narrow"]
+    chosen = TUNED[_tiles(sizes, a.dtype)]
     most = (chosen.rows, chosen.run, 64)
     rows, columns, inner = (min(m, max(16, triton.next_power_of_2(size))) for m, size in zip(most, sizes))
     tiles = triton.cdiv(sizes[0], rows), triton.cdiv(sizes[1], columns)
@@ -132,9 +145,16 @@ def _launch(
         a, b, out, out if like is None else like, out if add is None else add,
         0 if like is None else like.stride(0), 0 if add is None else add.stride(0), *strides[:3],
         *sizes, *strides[3:], tiles[0], tiles[1], b_at, out_at, bias_at, sum_at,
-        bias_at >= 0, activate, summed, like is not None, add is not None, leak,
+        bias_at >= 0, activate, summed, like is not None, add is not None, curved, leak,
         rows, columns, inner, PRODUCTS[product], num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
+
+
+def _tiles(sizes: tuple[int, int, int], dtype: torch.dtype) -> str:
+    if min(sizes[1:]) >= WIDE:
+        # bound by the weights' bytes: all rows of a batch in one tile read them once
+        return "wide" if dtype == torch.bfloat16 else "wide in fp32"
+    return "gradient in fp32" if min(sizes[:2]) >= WIDE and dtype == torch.float32 else "narrow"
 
 
 @triton.jit
@@ -145,7 +165,8 @@ def _matmul(
     TILES_DOWN: tl.constexpr, TILES_ACROSS: tl.constexpr, B_AT: tl.constexpr, OUT_AT: tl.constexpr,
     BIAS_AT: tl.constexpr, SUM_AT: tl.constexpr,
     BIASED: tl.constexpr, ACTIVATE: tl.constexpr, SUMMED: tl.constexpr, MASKED: tl.constexpr, ADDED: tl.constexpr,
-    LEAK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr, PRODUCT: tl.constexpr,
+    CURVED: tl.constexpr, LEAK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr,
+    PRODUCT: tl.constexpr,
 ):  # fmt: skip
     # sizes and strides are constants: only so does the compiler know that rows of 1,000 values begin on 16 bytes
     tile = tl.program_id(0) % (TILES_DOWN * TILES_ACROSS)
@@ -170,7 +191,9 @@ def _matmul(
             summed += tl.sum(left.to(tl.float32), axis=1)
     if BIASED:
         total += tl.load(b + BIAS_AT + column, mask=columns_ok, other=0.0).to(tl.float32)[None, :]
-    if ACTIVATE:
+    if ACTIVATE and CURVED:
+        total = tanh(total)
+    elif ACTIVATE:
         total = tl.maximum(total, LEAK * total) if LEAK > 0 else tl.maximum(total, 0.0)
     ok = rows_ok[:, None] & columns_ok[None, :]
     inside = row[:, None] * OUT_ROW + column[None, :]
@@ -179,7 +202,10 @@ def _matmul(
     if MASKED:
         # rows of ``like`` are as long as the result's
         seen = tl.load(like + model * like_model + inside, mask=ok, other=0.0).to(tl.float32)
-        total = tl.where(seen > 0, total, LEAK * total if LEAK > 0 else 0.0)
+        if CURVED:  # noqa: SIM108
+            total = total * (1.0 - seen * seen)
+        else:
+            total = tl.where(seen > 0, total, LEAK * total if LEAK > 0 else 0.0)
     tl.store(out + model * out_model + OUT_AT + inside, total.to(out.dtype.element_ty), mask=ok)
     if SUMMED:
         tl.store(out + model * out_model + SUM_AT + row, summed, mask=rows_ok & (tile % TILES_ACROSS == 0))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
+from unweave.models.kernels.aside import Later, at_once
 from unweave.models.kernels.convolutions import Join, Precision, correlate, down, up
 from unweave.models.kernels.first import first_backward, first_forward, ready
 from unweave.models.kernels.layout import Layout
@@ -25,17 +26,17 @@ def encoded_images(
 
 def encoded_images_backward(
     joins: Sequence[Join], precision: Precision, weights: Tensor, frame: Frame, examples: Tensor, images: list[Tensor],
-    slope: Tensor, gradients: Float[Tensor, "model size"],
+    slope: Tensor, gradients: Float[Tensor, "model size"], later: Later = at_once,
 ) -> None:  # fmt: skip
     """The gradients of all weights and biases, from the slope by the last image where that is positive."""
     top, product = joins[-1], precision.product
-    add_up(slope.flatten(1, 3), bias_of(gradients, top, top.n_small))
+    later(add_up, slope.flatten(1, 3), bias_of(gradients, top, top.n_small))
     for place in range(len(images) - 1, 0, -1):
         join, below, image = joins[place], joins[place - 1], images[place - 1]
-        correlate(join, image, slope, gradients, product)
+        later(correlate, join, image, slope, gradients, product)
         if place > 1:
             bias = bias_of(gradients, below, below.n_small)
-            slope = up(join, slope, weights, product, like=image, bias_gradient=bias)
+            slope = up(join, slope, weights, product, like=image, bias_gradient=bias, later=later)
     first, second = joins[:2]
     first_backward(first, second, frame, examples, slope, images[0], weights, gradients, product)
 

@@ -10,6 +10,7 @@ import torch
 import triton
 import triton.language as tl
 
+from unweave.models.kernels.aside import Later, at_once
 from unweave.models.kernels.convolutions import Join, Tiles
 from unweave.models.kernels.first import taps_padded
 from unweave.models.kernels.pixels import IMAGES_AT_ONCE, Frame, pitch, stored_pixels
@@ -65,7 +66,7 @@ def last_forward(
 
 def last_backward(
     join: Join, channels: int, pixels: Tensor, scale: Float[Tensor, "model batch"] | None, small: Tensor,
-    weights: Tensor, gradients: Tensor, product: str, *, bias_gradient: Tensor,
+    weights: Tensor, gradients: Tensor, product: str, *, bias_gradient: Tensor, later: Later = at_once,
 ) -> Float[Tensor, "model batch height width small"]:  # fmt: skip
     """The slope by the small image (where that is positive); the weights' goes into the rows.
 
@@ -82,8 +83,8 @@ def last_backward(
         join.weight_at, parts, n_batch, join.height, join.width, channels, join.n_small, size, pitch(channels),
         scale is not None, IMAGES_AT_ONCE, rows, product, num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
-    add_up(shares[:, :, :taps].flatten(2), gradients[:, join.weight_at : join.weight_at + taps * join.n_small])
-    add_up(shares[:, :, taps], bias_gradient)
+    later(add_up, shares[:, :, :taps].flatten(2), gradients[:, join.weight_at : join.weight_at + taps * join.n_small])
+    later(add_up, shares[:, :, taps], bias_gradient)
     return slope
 
 

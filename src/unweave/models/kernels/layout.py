@@ -61,6 +61,13 @@ class Layout:
             parts.append(torch.nn.functional.pad(part, (0, spare)) if spare else part)
         return torch.cat(parts, dim=1)
 
+    def fitted(self, flat: Tensor) -> Tensor:
+        """Rows of the same parameters, laid one after the other as they are, in this layout; others stay."""
+        plain = Layout(self.names, self.shapes, tuple(tuple(range(len(shape))) for shape in self.shapes))
+        if flat.dim() != 2 or plain.size == self.size or flat.shape[1] != plain.size:
+            return flat
+        return self.rows(plain.views(flat))
+
 
 def layout_of(module: torch.nn.Module, *, kernels: bool = False) -> Layout:
     """The layout of a module's parameters. For kernels, convolution weights lie as [row, column, big, small]."""

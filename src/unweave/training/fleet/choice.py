@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from unweave.data.world import Data
+from unweave.models import Autoencoder
 from unweave.models.networks import Conv
 from unweave.models.objectives import MODEL
 from unweave.training.batches import rehearse_anywhere
@@ -21,6 +22,10 @@ from unweave.training.fleet.portable import portable
 
 LEAST_ON_GPU = ALIKE
 """Below this, PyTorch's reductions on a GPU take other routes, with other last bits; smaller groups are filled up."""
+
+
+NARROW = 128
+"""Models whose layers are no wider are left to `unweave.training.fleet.whole_steps`, or to PyTorch."""
 
 
 def side_by_side(experiment: Experiment) -> bool:
@@ -55,7 +60,8 @@ def size_of(experiment: Experiment, form: Form) -> Size:
     with torch.device("meta"):
         networks = experiment.objective.networks(experiment.architecture(form.shape, form.labels))
     n_all, n_stacked = _n_parameters(networks.values()), 0 if mapped else _n_parameters([networks[MODEL]])
-    stored = 2 if experiment.plan.resolve().precision == "bf16" and not mapped else 4
+    has_kernels = not mapped and (isinstance(experiment.network, Conv) or experiment.plan.dense == "kernels")
+    stored = 2 if has_kernels and experiment.plan.resolve().precision == "bf16" else 4
     return Size(n_all, n_stacked, _n_activations(networks, experiment, form), stored)
 
 
@@ -115,12 +121,10 @@ def choose_backend(members: Members, data: Data, say: Callable[[str], None]) -> 
     if not first.plan.device.startswith("cuda"):
         return dense_stack(template) or portable(template)
     precision = choose_precision(first)
-    if not isinstance(first.network, Conv):
-        return portable(template)  # kernels are for convolutions; PyTorch's batched products do for the rest
+    if not isinstance(first.network, Conv) and (first.plan.dense != "kernels" or _is_narrow(template)):
+        return portable(template)  # PyTorch's batched products
     try:
-        from unweave.models.kernels.conv_stack import conv_stack
-
-        backend = conv_stack(template, precision)
+        backend = _kernels(template, precision)
         _try(backend, first, members.latents, data)
         return backend
     except torch.cuda.OutOfMemoryError:
@@ -128,6 +132,22 @@ def choose_backend(members: Members, data: Data, say: Callable[[str], None]) -> 
     except Exception as error:  # a Triton that is missing, too old, or fails to compile must never stop a training
         _say_without(say, error)
         return portable(template)
+
+
+def _kernels(template: Autoencoder, precision: str) -> Any:
+    """The kernels for a network; ValueError where there are none."""
+    if not isinstance(template.architecture.network, Conv):
+        from unweave.models.kernels.dense_stack import dense_kernels
+
+        return dense_kernels(template, precision)
+    from unweave.models.kernels.conv_stack import conv_stack
+
+    return conv_stack(template, precision)
+
+
+def _is_narrow(template: Autoencoder) -> bool:
+    """Whether layers are so small that launches are all they cost: such models have whole steps of their own."""
+    return max(size for parameter in template.parameters() for size in parameter.shape or (1,)) <= NARROW
 
 
 def use_kernels(networks: nn.Module, experiment: Experiment, say: Callable[[str], None]) -> None:

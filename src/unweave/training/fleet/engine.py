@@ -14,6 +14,7 @@ from unweave.training.fleet.fleet import Fleet, Group, new_fleet
 from unweave.training.fleet.mapped import MappedFleet, new_mapped_fleet
 from unweave.training.fleet.members import arrange, is_mapped
 from unweave.training.fleet.stepper import Stepper
+from unweave.training.fleet.whole_steps import WholeSteps, whole_steps
 
 
 class FleetEngine:
@@ -21,21 +22,31 @@ class FleetEngine:
 
     def __init__(self, experiments: Sequence[Experiment], data: Data, say: Callable[[str], None]) -> None:
         self.experiments, self.form = tuple(experiments), form_of(experiments[0].objective, data)
-        self.fleet: Fleet | MappedFleet
+        self.stepper: Stepper | WholeSteps
         if is_mapped(experiments[0].objective):
             members = arrange(experiments, least=least_group(experiments[0]))
-            self.fleet = new_mapped_fleet(members, len(data), self.form)
-            use_kernels(self.fleet.losses, experiments[0], say)
+            mapped = new_mapped_fleet(members, len(data), self.form)
+            use_kernels(mapped.losses, experiments[0], say)
+            self.stepper = Stepper(mapped, source_of(members.experiments, data), say)
         else:
             members, backend = arranged(experiments, data, say)
-            self.fleet = new_fleet(members, backend, data.n_of_each, data.shape)
-        self.stepper = Stepper(self.fleet, source_of(members.experiments, data), say)
+            fleet, source = (
+                new_fleet(members, backend, data.n_of_each, data.shape),
+                source_of(members.experiments, data),
+            )
+            self.stepper = whole_steps(fleet, source, say) or Stepper(fleet, source, say)
         self.none_left = False
         self.stacked = {given: place for place, given in enumerate(members.given) if given >= 0}
 
     @property
+    def fleet(self) -> Fleet | MappedFleet:
+        """The models as they are after every step so far."""
+        self.stepper.catch_up()
+        return self.stepper.fleet
+
+    @property
     def name(self) -> str:
-        return self.fleet.name
+        return self.stepper.fleet.name
 
     def advance(self, step: int, *, record: bool) -> None:
         self.stepper(step, record=record)
@@ -82,6 +93,14 @@ class FleetEngine:
     def tensors(self) -> Tensors:
         # the last good weights are renewed by the next recorded step: a third of a checkpoint is not written for them
         return {name: tensor for name, tensor in self.fleet.state_tensors().items() if not name.startswith("good")}
+
+    def fitted(self, tensors: Tensors) -> Tensors:
+        fleet = self.stepper.fleet
+        if isinstance(fleet, MappedFleet):
+            return tensors
+        # a checkpoint of mapped models goes on in kernels
+        fits = fleet.backend.layout.fitted
+        return {n: fits(t) if n == "parameters" or n.startswith("optimiser/") else t for n, t in tensors.items()}
 
     def restore(self, tensors: Tensors) -> None:
         self.fleet.set_state(tensors)

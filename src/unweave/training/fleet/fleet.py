@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from unweave.models import Autoencoder, Method
+from unweave.models.kernels.aside import aside, at_once
 from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.objectives import MODEL, Batch, Context, Phase, Terms, new_networks
 from unweave.models.optimisers import StackedUpdate, Tensors
@@ -140,16 +141,16 @@ def advance(fleet: Fleet, source: Source, draws: Draws, *, record: bool, step: i
     now = draws["steps"]
     before = fleet.parameters.clone() if record else None
     examples = _examples(fleet, source, draws, "images")
-    total_loss = total_loss_of(fleet, draws)
+    beside, optimiser = _Beside(fleet, now), fleet.members.experiments[0].optimiser
+    total_loss = total_loss_of(fleet, draws, beside.judge)
     noise = fleet.groups[0].method.posterior_noise(draws)  # members share their posterior
     gradients, code = fleet.backend.gradients(fleet.parameters, fleet.weights, examples, noise, total_loss)
+    good, prepared = beside.join()
     with torch.no_grad():
-        finite = torch.cat([torch.isfinite(group.terms["loss"]) for group in fleet.groups])
-        good = fleet.alive & finite
-        fleet.failed_at.copy_(torch.where(fleet.alive & ~finite, now, fleet.failed_at))
         rounded = None if fleet.weights is fleet.parameters else fleet.weights
-        given = StackedUpdate(gradients, fleet.learning_rate, now + 1, good, rounded)
-        fleet.members.experiments[0].optimiser.update_stack(fleet.parameters, fleet.optimiser_state, given)
+        fused = fleet.members.experiments[0].plan.dense == "kernels"
+        given = StackedUpdate(gradients, fleet.learning_rate, now + 1, good, rounded, prepared, fused)
+        optimiser.update_stack(fleet.parameters, fleet.optimiser_state, given)
         if before is not None:
             fleet.good.copy_(torch.where(good[:, None], before, fleet.good))
             fleet.good_at.copy_(torch.where(good, now, fleet.good_at))
@@ -157,16 +158,59 @@ def advance(fleet: Fleet, source: Source, draws: Draws, *, record: bool, step: i
         for number, phase in enumerate(group.method.phases()):
             if MODEL not in phase.updates and phase.due(step):
                 _advance_others(fleet, group, number, source, draws, code, good)
-        keep_failed(group, fleet.failed_at[group.place] == now)
+        if len(group.method.phases()) > 1:
+            keep_failed(group, fleet.failed_at[group.place] == now)
         if record:
-            _record(group, code)
+            record_row(group, code)
 
 
-def total_loss_of(fleet: Fleet, draws: Draws) -> TotalLoss:
-    """What a backend asks for: from all codes and reconstruction losses to the sum of all losses."""
+class _Beside:
+    """What a step can do while its gradients are made: ask which losses are finite, and prepare the update."""
+
+    def __init__(self, fleet: Fleet, now: Tensor) -> None:
+        self.fleet, self.now, self.good = fleet, now, fleet.alive
+        self.side = aside(len(fleet.parameters), fleet.device)
+        self.prepared: tuple[Tensor, ...] = ()
+        self._later(self._prepare)
+
+    def judge(self) -> None:
+        """Once all losses are known."""
+        self._later(self._judge)
+
+    def join(self) -> tuple[Bool[Tensor, " model"], tuple[Tensor, ...]]:
+        """Which models go on, and what was prepared for their update."""
+        if self.side is not None:
+            self.side.join()
+        return self.good, self.prepared
+
+    def _later(self, function: Callable[[], None]) -> None:
+        (self.side or at_once)(function)
+
+    @torch.no_grad()
+    def _prepare(self) -> None:
+        self.prepared = self.fleet.members.experiments[0].optimiser.prepared(self.now + 1)
+
+    @torch.no_grad()
+    def _judge(self) -> None:
+        fleet, now = self.fleet, self.now
+        finite = torch.cat([torch.isfinite(group.terms["loss"]) for group in fleet.groups])
+        self.good = fleet.alive & finite
+        fleet.failed_at.copy_(torch.where(fleet.alive & ~finite, now, fleet.failed_at))
+        for group in fleet.groups:
+            if len(group.method.phases()) == 1:
+                keep_failed(group, fleet.failed_at[group.place] == now)
+
+
+def total_loss_of(fleet: Fleet, draws: Draws, known: Callable[[], None] = lambda: None) -> TotalLoss:
+    """What a backend asks for: from all codes and reconstruction losses to the sum of all losses.
+
+    ``known`` is called once every model's own loss is.
+    """
 
     def total(code: StackedCode, reconstructions: Tensor) -> Tensor:
-        return torch.stack([_loss(fleet, group, code, reconstructions, draws) for group in fleet.groups]).sum()
+        losses = [_loss(fleet, group, code, reconstructions, draws) for group in fleet.groups]
+        known()
+        return torch.stack(losses).sum()
 
     return total
 
@@ -382,7 +426,9 @@ def keep_failed(group: Group, now: Bool[Tensor, " model"]) -> None:
     kept.copy_(torch.where(now[:, None], terms, kept))
 
 
-def _record(group: Group, code: StackedCode) -> None:
+def record_row(group: Group, code: StackedCode) -> None:
+    """Keep a row for the history: every member's terms of this step, and the statistics of its code."""
+
     def one(terms: Terms, fields: tuple[Tensor, ...]) -> Tensor:
         return summary(terms, Code(*fields))
 
