@@ -64,7 +64,7 @@ class Still:
     def weights(self, member: int) -> dict[str, torch.Tensor]:
         return self.tensors()
 
-    advance = wait = rows = terms = all_failed = restore = tensors
+    advance = wait = rows = terms = all_failed = fitted = restore = tensors
 
     def group_of(self, member: int) -> tuple[int, int]:
         return 0, 0
