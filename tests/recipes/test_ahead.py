@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unweave.algorithms.fondue import METHODS, Reading, fondue
@@ -31,6 +31,7 @@ def question(method="fondue", start=2, base=BASE, **search):
     method=st.sampled_from(sorted(METHODS)),
     ahead=st.integers(1, 20),
 )
+@settings(max_examples=40)
 def test_the_answer_is_that_of_one_after_the_other(differences, start, method, ahead):
     world = {n: Reading(difference, 0.0) for n, difference in enumerate(differences, start=1)}
     direct = fondue(world.__getitem__, method=method, start=start, most=MOST)

@@ -145,7 +145,8 @@ for _ in range(100):
 """
 
 
-@pytest.mark.parametrize("after", [2.5, pytest.param(4.0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [2.5, 4.0])
 def test_a_killed_portion_loses_nothing(tmp_path: Path, after: float) -> None:
     """Killed at any moment, what is in the folder is whole, and the same command ends with the same numbers."""
     store, found = tmp_path / "store", tmp_path / "found"

@@ -62,8 +62,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(bias.PLACES, "micro", place)
 
 
+@pytest.mark.parametrize("ids", [("z-table-4.2", "z-fig-4.3"), pytest.param(IDS, marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("tiny")
-def test_the_whole_chain_and_every_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_whole_chain_and_every_page(ids: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bias, "METRICS", ("mig", "sap_score"))  # the others take most of the time; a smoke judges none
     asked: list[Results] = []
 
@@ -71,13 +72,13 @@ def test_the_whole_chain_and_every_page(tmp_path: Path, monkeypatch: pytest.Monk
         asked.append(run_study(study, tmp_path))
         return asked[-1]
 
-    for name in IDS:
+    for name in ids:
         found = reproduce(name, "smoke", tmp_path, bring)
         assert found.outcome.comparisons
         assert found.count("runs") == len(found.outcome.comparisons), "smoke gives no verdict"
         assert all(one.controls and not any(c.passes for c in one.controls) for one in found.outcome.comparisons)
         assert found.page.is_file()
-    first = asked[IDS.index("z-table-4.2")]
+    first = asked[ids.index("z-table-4.2")]
     assert first.failed.height == 0
     # 3 to choose from, 3 methods × 3 kinds of images × 2 seeds, 3 manipulations, 2 controls × 2 seeds
     assert first.table.height == 3 + 18 + 3 + 4

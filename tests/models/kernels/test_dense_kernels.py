@@ -31,7 +31,7 @@ def interpreted(case: str) -> dict[str, float]:
     "case",
     [
         "mixed latents",
-        "tanh",
+        pytest.param("tanh", marks=pytest.mark.slow),
         pytest.param("linear", marks=pytest.mark.slow),
         pytest.param("autoencoder", marks=pytest.mark.slow),
     ],
@@ -43,19 +43,24 @@ def test_whole_steps_are_those_of_the_portable_fleet(case: str) -> None:
     assert max(found.values()) < 1e-5, found
 
 
+@pytest.mark.slow
 def test_a_small_model_that_fails_is_frozen_and_its_neighbour_goes_on() -> None:
     found = interpreted("failing")
     assert found.pop("moved") > 1e-4
     assert found == {"failed at": 0.0, "healthy": -1.0, "frozen": 1.0, "blamed": 0.0}
 
 
+@pytest.mark.slow
 def test_whole_steps_resume_exactly_and_do_not_mind_who_looks() -> None:
     found = interpreted("resuming")
     assert {name.partition("/")[2] for name in found} >= {"model.safetensors", "snapshots/step-000000003.safetensors"}
     assert set(found.values()) == {1.0}, found
 
 
-@pytest.mark.parametrize("case", ["wide", "full", pytest.param("learned noise", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "case",
+    ["wide", pytest.param("full", marks=pytest.mark.slow), pytest.param("learned noise", marks=pytest.mark.slow)],
+)
 def test_the_layers_gradients_are_the_portable_ones(case: str) -> None:
     found = interpreted(case)
     assert max(found.values()) < 1e-5, found

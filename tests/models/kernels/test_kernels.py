@@ -54,7 +54,8 @@ def test_gradients_in_bf16_are_the_portable_ones_to_its_rounding(case: str) -> N
     assert max(found.values()) > 1e-4, "nothing was rounded"
 
 
-@pytest.mark.parametrize(("precision", "bound"), [("fp32", 1e-4), pytest.param("bf16", 0.2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("precision", "bound"), [("fp32", 1e-4), ("bf16", 0.2)])
 def test_the_kernels_discriminators_learn_as_the_mapped_ones(precision: str, bound: float) -> None:
     found = interpreted(f"discriminators in {precision}")
     assert found.pop("frozen") == 0.0
