@@ -150,8 +150,7 @@ def test_a_table_without_a_model_cannot_tell(tmp_path):
     assert told["Synth. Lin.: DtO of the β-VAE beside the AE"] == "cannot tell"
 
 
-def test_table_3_4_agrees_with_itself(tmp_path, monkeypatch):
-    monkeypatch.setattr(t4, "_figure_3_5", lambda results, part: {})
+def test_table_3_4_agrees_with_itself(tmp_path):
     study = find_reproduction("z-table-3.4").study("small")
     rows = [
         row(e, i, **{t4.COLUMNS[s]: around(*cell, e.seed, 32) for s, cell in t4.PUBLISHED[e.world.ratio].items()})
@@ -163,8 +162,7 @@ def test_table_3_4_agrees_with_itself(tmp_path, monkeypatch):
     assert verdicts(outcome)["ratio 1.5: DS"] == "agrees"
 
 
-def test_table_3_4_does_not_judge_at_smoke_what_its_length_was_chosen_by(tmp_path, monkeypatch):
-    monkeypatch.setattr(t4, "_figure_3_5", lambda results, part: {})
+def test_table_3_4_does_not_judge_at_smoke_what_its_length_was_chosen_by(tmp_path):
     study = find_reproduction("z-table-3.4").study("smoke")
     rows = [
         row(

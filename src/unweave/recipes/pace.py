@@ -21,6 +21,7 @@ from unweave.models.objectives import MODEL, Context
 from unweave.training.alone import Alone
 from unweave.training.engine import Engine
 from unweave.training.experiment import Experiment, usable_cores
+from unweave.training.fleet import share
 from unweave.training.fleet.choice import side_by_side
 from unweave.training.fleet.engine import FleetEngine
 from unweave.training.loop import say
@@ -90,16 +91,7 @@ def floor_of(base: Experiment, data: Data) -> float:
 
 def copy_rate(device: str) -> float:
     """Bytes that a large copy reads and writes in a µs."""
-    source = torch.ones(1 << (29 if device.startswith("cuda") else 25), device=device)
-    target = torch.empty_like(source)
-
-    def copy(count: int) -> int:
-        for _ in range(count):
-            target.copy_(source)
-        return count
-
-    _timed(copy, 2)
-    return 2 * source.nbytes / min(_timed(copy, 3) for _ in range(3))
+    return share.copy_rate(device, 1 << (31 if device.startswith("cuda") else 27)) / 1e6
 
 
 def pictures(channels: int, n: int = 4096) -> Data:

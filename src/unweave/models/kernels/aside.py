@@ -22,7 +22,7 @@ STREAMS = 4
 _MADE: dict[torch.device, list[torch.cuda.Stream]] = {}
 
 
-def at_once(function: Callable[..., Any], *given: Any, **named: Any) -> None:
+def in_turn(function: Callable[..., Any], *given: Any, **named: Any) -> None:
     """Now, in its turn."""
     function(*given, **named)
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from unweave.models.autoencoder import Autoencoder
-from unweave.models.kernels.aside import Later, aside, at_once
+from unweave.models.kernels.aside import Later, aside, in_turn
 from unweave.models.kernels.code_stack import CodeStack, code_stack
 from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down, up
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
@@ -62,7 +62,7 @@ class ConvStack:
     ) -> tuple[Float[Tensor, "model size"], StackedCode]:  # fmt: skip
         """The gradient of every model's loss, and the codes it was computed from."""
         gradients, side = self._row(parameters), aside(len(parameters), parameters.device)
-        later = side or at_once
+        later = side or in_turn
         seen = ready(self.convolutions[0], self._frame(examples), examples, self.precision.stored)
         shown = seen if seen[0].packing == MASKS else (self._frame(examples), examples)
         layers, heads = self._encode(weights, *seen)

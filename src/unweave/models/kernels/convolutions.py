@@ -14,7 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
-from unweave.models.kernels.aside import Later, at_once
+from unweave.models.kernels.aside import Later, in_turn
 from unweave.models.kernels.sums import add_up
 from unweave.models.kernels.whole import up_whole
 from unweave.shapes import Float, Tensor
@@ -64,7 +64,7 @@ ALL = 4
 
 def down(
     join: Join, big: Tensor, weights: Tensor, product: str, *,
-    activate: bool = False, like: Tensor | None = None, bias_gradient: Tensor | None = None, later: Later = at_once,
+    activate: bool = False, like: Tensor | None = None, bias_gradient: Tensor | None = None, later: Later = in_turn,
 ) -> Float[Tensor, "model batch height width small"]:  # fmt: skip
     """From big to small: with ``activate`` plus bias and rectified, with ``like`` only where that is positive.
 
@@ -89,7 +89,7 @@ def down(
 
 def up(
     join: Join, small: Tensor, weights: Tensor, product: str, *,
-    activate: bool = False, like: Tensor | None = None, bias_gradient: Tensor | None = None, later: Later = at_once,
+    activate: bool = False, like: Tensor | None = None, bias_gradient: Tensor | None = None, later: Later = in_turn,
 ) -> Float[Tensor, "model batch height2 width2 big"]:  # fmt: skip
     """From small to big: with ``activate`` plus bias and rectified, with ``like`` only where that is positive.
 

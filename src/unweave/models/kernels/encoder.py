@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from unweave.models.kernels.aside import Later, at_once
+from unweave.models.kernels.aside import Later, in_turn
 from unweave.models.kernels.convolutions import Join, Precision, correlate, down, up
 from unweave.models.kernels.first import first_backward, first_forward, ready
 from unweave.models.kernels.layout import Layout
@@ -26,7 +26,7 @@ def encoded_images(
 
 def encoded_images_backward(
     joins: Sequence[Join], precision: Precision, weights: Tensor, frame: Frame, examples: Tensor, images: list[Tensor],
-    slope: Tensor, gradients: Float[Tensor, "model size"], later: Later = at_once,
+    slope: Tensor, gradients: Float[Tensor, "model size"], later: Later = in_turn,
 ) -> None:  # fmt: skip
     """The gradients of all weights and biases, from the slope by the last image where that is positive."""
     top, product = joins[-1], precision.product

@@ -10,7 +10,7 @@ import torch
 import triton
 import triton.language as tl
 
-from unweave.models.kernels.aside import Later, at_once
+from unweave.models.kernels.aside import Later, in_turn
 from unweave.models.kernels.convolutions import Join, Tiles
 from unweave.models.kernels.first import taps_padded
 from unweave.models.kernels.pixels import IMAGES_AT_ONCE, Frame, pitch, stored_pixels
@@ -66,7 +66,7 @@ def last_forward(
 
 def last_backward(
     join: Join, channels: int, pixels: Tensor, scale: Float[Tensor, "model batch"] | None, small: Tensor,
-    weights: Tensor, gradients: Tensor, product: str, *, bias_gradient: Tensor, later: Later = at_once,
+    weights: Tensor, gradients: Tensor, product: str, *, bias_gradient: Tensor, later: Later = in_turn,
 ) -> Float[Tensor, "model batch height width small"]:  # fmt: skip
     """The slope by the small image (where that is positive); the weights' goes into the rows.
 

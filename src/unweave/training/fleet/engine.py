@@ -30,10 +30,8 @@ class FleetEngine:
             self.stepper = Stepper(mapped, source_of(members.experiments, data), say)
         else:
             members, backend = arranged(experiments, data, say)
-            fleet, source = (
-                new_fleet(members, backend, data.n_of_each, data.shape),
-                source_of(members.experiments, data),
-            )
+            fleet = new_fleet(members, backend, data.n_of_each, data.shape)
+            source = source_of(members.experiments, data)
             self.stepper = whole_steps(fleet, source, say) or Stepper(fleet, source, say)
         self.none_left = False
         self.stacked = {given: place for place, given in enumerate(members.given) if given >= 0}

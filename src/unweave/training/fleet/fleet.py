@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from unweave.models import Autoencoder, Method
-from unweave.models.kernels.aside import aside, at_once
+from unweave.models.kernels.aside import aside, in_turn
 from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.objectives import MODEL, Batch, Context, Phase, Terms, new_networks
 from unweave.models.optimisers import StackedUpdate, Tensors
@@ -184,7 +184,7 @@ class _Beside:
         return self.good, self.prepared
 
     def _later(self, function: Callable[[], None]) -> None:
-        (self.side or at_once)(function)
+        (self.side or in_turn)(function)
 
     @torch.no_grad()
     def _prepare(self) -> None:

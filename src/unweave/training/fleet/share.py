@@ -1,7 +1,10 @@
 """How much of a card a fleet uses: what its steps must move at the least, beside what the card can copy meanwhile."""
 
+import time
+
 import torch
 
+from unweave.shapes import Tensor
 from unweave.training.experiment import Experiment, Form
 from unweave.training.fleet.choice import size_of
 
@@ -23,16 +26,18 @@ def least_bytes(experiment: Experiment, form: Form) -> int:
     return PASSES * size.stored * size.n_activations + (24 + size.stored) * size.n_parameters
 
 
-def copy_rate(device: str) -> float:
-    """Bytes that the card reads and writes in a second: the best of a few copies."""
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    source = torch.zeros(N_COPIED, dtype=torch.uint8, device=device)
+def copy_rate(device: str, n_bytes: int = N_COPIED) -> float:
+    """Bytes that a device reads and writes in a second: the best of a few times eight copies."""
+    source = torch.ones(n_bytes, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
-    taken = []
-    for _ in range(5):
-        begin.record()
+    return 2 * 8 * n_bytes / min(_seconds(source, target) for _ in range(4))
+
+
+def _seconds(source: Tensor, target: Tensor) -> float:
+    wait = torch.cuda.synchronize if source.is_cuda else lambda: None
+    wait()
+    begin = time.perf_counter()
+    for _ in range(8):
         target.copy_(source)
-        end.record()
-        torch.cuda.synchronize(device)
-        taken.append(begin.elapsed_time(end) / 1e3)
-    return 2 * N_COPIED / min(taken)
+    wait()
+    return time.perf_counter() - begin
