@@ -48,17 +48,17 @@ export const metric = (name) => SCORES[name] ?? name.replaceAll("_", " ");
 /** The name of a column without the settings of its measure. */
 const plain = (name) => name.replace(/^([^.@]+)@[^.]+/, "$1");
 
-/** Names of some columns in words; settings are named where a measure was taken with several. */
-export function columns(names) {
+/** Names of some columns in words; settings (words by their hashes) are told where a measure was taken with several. */
+export function columns(names, settings = {}) {
   const taken = names.map(plain);
-  return new Map(names.map((name, at) => [name, column(taken.filter((one) => one === taken[at]).length > 1 ? name : taken[at])]));
+  return new Map(names.map((name, at) => [name, column(taken.filter((one) => one === taken[at]).length > 1 ? name : taken[at], settings)]));
 }
 
 /** The name of a column in words: «objective.off_diagonal» is «λ», «cost.seconds» is «cost: seconds». */
-export function column(name) {
+export function column(name, words = {}) {
   if (WORDS[name]) return WORDS[name];
   const settings = name.match(/^[^.@]+@([^.]+)\./);
-  if (settings) return `${column(plain(name))} (${settings[1]})`;
+  if (settings) return `${column(plain(name))} (${words[settings[1]] ?? `other settings, ${settings[1].slice(0, 4)}`})`;
   const score = name.match(/^scores\.(mean|sampled)\.(.+)$/);
   if (score) return score[1] === "mean" ? metric(score[2]) : `${metric(score[2])} (sampled)`;
   const [family, ...rest] = name.replaceAll("_", " ").split(".");
