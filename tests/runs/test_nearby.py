@@ -26,6 +26,7 @@ def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("zzzzzz", ". There are "),
         ("photos", ". There are "),
         ("runs/photos", ""),
+        ("runs", ". There is runs/demo"),
         ("nowhere/zzz", ". There is runs/demo"),
     ],
 )

@@ -143,7 +143,8 @@ def _show(points: Points, one: Intrinsic) -> None:
     ]
     n_points, n_features = points.table.shape
     title = f"{points.name}: {n_points:,} points of {n_features:,} numbers"
-    note = f"over {len(one.mle_runs)} draws of {first.n_points:,} distinct points; * the stable range of k"
+    draws = "one draw" if len(one.mle_runs) == 1 else f"{len(one.mle_runs)} draws"
+    note = f"over {draws} of {first.n_points:,} distinct points; * the stable range of k"
     print_table(title, ("k", "Levina–Bickel", "MacKay–Ghahramani"), rows, note)
     how = "" if first.stable.found else " (no two neighbouring k agree within 10 %: take it with care)"
     say(f"MLE over the stable range: {one.score:.2f} ± {one.spread:.2f}{how}")

@@ -9,11 +9,11 @@ MOST_LOOKED_AT, MOST_SHOWN = 1000, 3
 
 
 def others_in_words(path: Path) -> str:
-    """Runs with a like name, or else the newest, in its folder and in ``runs``; nothing where a folder is there."""
-    if path.exists():
-        return ""
-    found = {place.name: place for folder in (Path("runs"), path.parent) for place in _runs_in(folder)}
-    if near := difflib.get_close_matches(path.name, found, n=MOST_SHOWN, cutoff=0.5):
+    """Runs in it, where it is a folder; else those beside it and in ``runs``: with a like name, or the newest."""
+    there = path.exists()
+    places = (path,) if there else (Path("runs"), path.parent)
+    found = {place.name: place for folder in places for place in _runs_in(folder)}
+    if not there and (near := difflib.get_close_matches(path.name, found, n=MOST_SHOWN, cutoff=0.5)):
         return f". Did you mean {' or '.join(as_typed(found[name]) for name in near)}?"
     newest = sorted(found.values(), key=lambda place: place.stat().st_mtime, reverse=True)
     shown = ", ".join(as_typed(place) for place in newest[:MOST_SHOWN])
