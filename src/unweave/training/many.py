@@ -180,8 +180,8 @@ def _train(pairs: Sequence[Pair], home: RunFolder, data: Data, how: RunOptions) 
     experiments, folders = [e for e, _ in pairs], [folder for _, folder in pairs]
     for_all(lambda pair: refuse_others(pair[1], pair[0]), pairs)
     torch.set_num_threads(experiments[0].plan.threads)
-    with kept_kernels(experiments[0].plan.device, say):
-        engine = FleetEngine(experiments, data, say)
+    kernels = kept_kernels(experiments[0].plan.device, say)
+    with kernels, contextlib.closing(FleetEngine(experiments, data, say)) as engine:
         home.write_json(LIST, [folder.path.name for folder in folders])
         for_all(lambda place: _join(*pairs[place], home, place), range(len(pairs)))
         failures = drive(engine, folders, home, how)
