@@ -50,7 +50,7 @@ class Noise(World):
         return replace(self, base=self.base.near(folder))
 
 
-WEIGHTS = "model.safetensors"
+WEIGHTS, LEFT = "model.safetensors", "weights.json"
 GET = "give the folder of a finished manipulation as run; `unweave perturb` makes one"
 
 
@@ -89,7 +89,7 @@ class Perturbed(World):
         return () if self.base is None else self.base.files()
 
     def resolve(self) -> "Perturbed":
-        found = hashlib.sha256(self._content()).hexdigest()
+        found = self._left_behind() or hashlib.sha256(self._content()).hexdigest()
         if self.checksum not in ("", found):
             raise ValueError(f"{self.run} is not the manipulation that this world was made with: its weights differ")
         config = self._config()
@@ -107,6 +107,14 @@ class Perturbed(World):
         beside = [place / Path(self.run).name for place in folder.absolute().parents[:2]]
         found = next((str(place) for place in beside if _has(place, self.checksum)), self.run)
         return replace(self, run=found, base=base)
+
+    def _left_behind(self) -> str:
+        """The SHA-256 of weights that stay elsewhere, which is enough to know which world this is."""
+        place = Path(self.run)
+        if not self.run or (place / WEIGHTS).exists() or not (place / LEFT).is_file():
+            return ""
+        found = read_json(place / LEFT, "the note on weights that were left behind").get("sha256")
+        return found if isinstance(found, str) else ""
 
     def _content(self) -> bytes:
         path = Path(self.run) / WEIGHTS

@@ -2,22 +2,26 @@
 
 A portion is a folder of at most eight files of at most 16 MiB: ``portion.json`` and the finished runs of the studies,
 each run a line of JSON with its config, measures, cost and history. The next portion begins by taking these runs into
-its store, wherever that is, so that it trains only what is missing.
+its store, wherever that is, so that it trains only what is missing. Only runs that others are made from bring their
+weights along; where these are needed and were left behind, such a run is trained again.
 """
 
 import base64
+import dataclasses
 import gzip
 import hashlib
 import io
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from unweave.data.altered import Perturbed
 from unweave.files import parse_json, write_atomically, write_text
+from unweave.models.method import Given
 from unweave.runs.folder import LEFT_WEIGHTS, WEIGHTS, RunFolder
 from unweave.runs.names import check_name
 from unweave.studies.executors.executor import Executor
@@ -44,7 +48,7 @@ TRAINING, MEASURING = 0.75, 0.95
 """Shares of the time after which training and measuring stop."""
 
 CARRIED = ("config.json", "environment.json", "cost.json", "failure.json", LEFT_WEIGHTS)
-ENDS = ("failure.json", LEFT_WEIGHTS)
+ENDS = ("failure.json", LEFT_WEIGHTS, WEIGHTS)
 FOLDERS = ("measures/", "failures/")
 HISTORY = "history."
 
@@ -86,15 +90,22 @@ def run_portion(
         return replace(how, stop=lambda: how.stop() or time.monotonic() - begin >= 60 * minutes * share)
 
     for study in studies:
-        while (todo := _missing(study, store)) and not until(TRAINING).stop():
+        while (todo := _ready(study, store)) and not until(TRAINING).stop():
             left = 60 * minutes * TRAINING - (time.monotonic() - begin)
             some = todo[: models or _fitting(study, store, left)]
-            if not _work(replace(study, experiments=tuple(some), follow_up=None), store, execute, until):
+            went_on = _work(replace(study, experiments=tuple(some), follow_up=None), store, execute, until)
+            _write_found(studies, folder, store)  # now, for the machine may not be ours until the end
+            if not went_on:
                 break
     asked = {run_id for study in studies for run_id in _asked(study, store)}
-    found = sorted({run_id for study in studies for run_id in _settled(study, store)})
-    left_out = write_portion(folder, store, found)
-    return Portion(len(found), len(asked), len(set(found) - before), time.monotonic() - begin, left_out)
+    found, left_out = _write_found(studies, folder, store)
+    return Portion(len(found), len(asked), len(found - before), time.monotonic() - begin, left_out)
+
+
+def _write_found(studies: Sequence[Study], folder: Path | str, store: Store) -> tuple[set[str], int]:
+    """Write all that is settled so far; which runs these are, and how many did not fit."""
+    found = {run_id for study in studies for run_id in _settled(study, store)}
+    return found, write_portion(folder, store, sorted(found), whole=_named(studies, store))
 
 
 def take_in(folder: Path | str, store: Store) -> int:
@@ -105,8 +116,9 @@ def take_in(folder: Path | str, store: Store) -> int:
     for line in _lines(folder):
         run_id = check_name(str(line["id"]))
         to = store.folder(run_id)
-        if to.trained or to.has("failure.json"):
+        if to.has("failure.json") or (to.trained and (to.has(WEIGHTS) or WEIGHTS not in line["files"])):
             continue
+        to.remove(*to.names(LEFT_WEIGHTS))
         # what says that a run has come to its end is written last
         for name, content in sorted(line["files"].items(), key=lambda pair: pair[0] in ENDS):
             if not _carried(name):
@@ -116,16 +128,18 @@ def take_in(folder: Path | str, store: Store) -> int:
     return count
 
 
-def write_portion(folder: Path | str, store: Store, ids: Sequence[str], *, histories: bool = True) -> int:
+def write_portion(
+    folder: Path | str, store: Store, ids: Sequence[str], *, histories: bool = True, whole: Collection[str] = ()
+) -> int:
     """Write runs as a portion: new files aside, then the record that names them. How many runs did not fit.
 
-    Histories are left behind where there is no room for them.
+    Histories are left behind where there is no room for them; runs in ``whole`` bring their weights along.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    blocks = _blocks(store, ids, histories=histories)
+    blocks = _blocks(store, ids, whole, histories=histories)
     if len(blocks) > MOST_FILES - 1:
-        blocks = _blocks(store, ids, histories=False)
+        blocks = _blocks(store, ids, whole, histories=False)
     kept = blocks[: MOST_FILES - 1]
     files = {f"runs-{hashlib.sha256(one.content).hexdigest()[:12]}.jsonl.gz": one for one in kept}
     for name, one in files.items():
@@ -185,6 +199,34 @@ def _missing(study: Study, store: Store) -> list[Experiment]:
     return [one for run_id, one in _asked(study, store).items() if run_id not in done]
 
 
+def _ready(study: Study, store: Store) -> list[Experiment]:
+    """What is missing and can be trained now: all that it is made from is there, weights included.
+
+    A run whose weights are needed and were left behind is missing again.
+    """
+    missing = _missing(study, store)
+    for name in {name for one in missing for name in runs_named(one)}:
+        if not store.folder(name).has(WEIGHTS):
+            store.folder(name).remove(LEFT_WEIGHTS)
+    return [one for one in _missing(study, store) if all(store.folder(n).has(WEIGHTS) for n in runs_named(one))]
+
+
+def _named(studies: Sequence[Study], store: Store) -> set[str]:
+    """The runs that others are made from."""
+    asked = [one for study in studies for one in _asked(study, store).values()]
+    return {name for one in asked for name in runs_named(one)}
+
+
+def runs_named(value: Any) -> set[str]:
+    """The folders of runs whose weights an experiment begins with or sees its images through."""
+    if isinstance(value, tuple):
+        return {name for one in value for name in runs_named(one)}
+    if not dataclasses.is_dataclass(value):
+        return set()
+    own = {Path(value.run).name} if isinstance(value, Perturbed | Given) and value.run else set()
+    return own | {name for field in dataclasses.fields(value) for name in runs_named(getattr(value, field.name))}
+
+
 def _fitting(study: Study, store: Store, seconds: float) -> int:
     """How many models fit into so many seconds, by what those of the study took."""
     folders = [store.folder(run_id) for run_id in _settled(study, store)]
@@ -192,13 +234,13 @@ def _fitting(study: Study, store: Store, seconds: float) -> int:
     return max(1, int(seconds / (sum(costs) / len(costs)))) if costs and sum(costs) > 0 else FIRST
 
 
-def _blocks(store: Store, ids: Sequence[str], *, histories: bool) -> list[_Block]:
+def _blocks(store: Store, ids: Sequence[str], whole: Collection[str], *, histories: bool) -> list[_Block]:
     """The runs as compressed blocks, each small enough for a file."""
     blocks: list[_Block] = []
     buffer, written, count = _opened()
     for run_id in ids:
-        line = json.dumps({"id": run_id, "files": _files(store.folder(run_id), histories)}, sort_keys=True) + "\n"
-        content = line.encode()
+        line = {"id": run_id, "files": _files(store.folder(run_id), histories, run_id in whole)}
+        content = f"{json.dumps(line, sort_keys=True)}\n".encode()
         # what is not flushed yet may come out as large as it went in
         if count and buffer.tell() + len(content) + 2**16 > LARGEST:
             written.close()
@@ -216,11 +258,12 @@ def _opened() -> tuple[io.BytesIO, gzip.GzipFile, int]:
     return buffer, gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0), 0
 
 
-def _files(folder: RunFolder, histories: bool) -> dict[str, Any]:
-    """What is carried of a run: its weights by their checksum alone."""
+def _files(folder: RunFolder, histories: bool, whole: bool) -> dict[str, Any]:
+    """What is carried of a run: its weights by their checksum alone, unless it is to be whole and can be."""
+    whole = whole and folder.has(WEIGHTS) and (folder.path / WEIGHTS).stat().st_size <= LARGEST // 2
     names = [name for name in folder.names() if _carried(name) and (histories or not name.startswith(HISTORY))]
-    files: dict[str, Any] = {name: _text(folder.read(name)) for name in names}
-    if folder.has(WEIGHTS):
+    files: dict[str, Any] = {name: _text(folder.read(name)) for name in names if name != WEIGHTS or whole}
+    if folder.has(WEIGHTS) and not whole:
         note = {"sha256": folder.sums()[WEIGHTS], "bytes": (folder.path / WEIGHTS).stat().st_size}
         files[LEFT_WEIGHTS] = json.dumps(note) + "\n"
     return files
@@ -234,7 +277,7 @@ def _text(content: bytes) -> str | Mapping[str, str]:
 
 
 def _carried(name: str) -> bool:
-    return name in CARRIED or name.startswith((HISTORY, *FOLDERS))
+    return name in (*CARRIED, WEIGHTS) or name.startswith((HISTORY, *FOLDERS))
 
 
 def _lines(folder: Path) -> Iterator[Mapping[str, Any]]:

@@ -17,9 +17,9 @@ WEIGHTS = "model.safetensors"
 def given_run(folder: str) -> Given:
     """A finished run by its folder, as a method names it."""
     run = RunFolder(require_folder(folder, "the folder of a finished run"))
-    if not run.has(WEIGHTS):
+    if not run.trained:
         raise FileNotFoundError(f"{run.path} has no trained model: it is not finished, or its weights are elsewhere")
-    return Given(str(run.path.resolve()), run.sums()[WEIGHTS])
+    return Given(str(run.path.resolve()), run.weights_checksum)
 
 
 @torch.no_grad()
