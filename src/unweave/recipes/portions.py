@@ -26,15 +26,17 @@ from unweave.runs.folder import LEFT_WEIGHTS, WEIGHTS, RunFolder
 from unweave.runs.names import check_name
 from unweave.studies.executors.executor import Executor
 from unweave.studies.executors.here import Here
+from unweave.studies.failures import is_outage
+from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack, measuring
 from unweave.studies.plan import plan
 from unweave.studies.results import Results
-from unweave.studies.run import run_study
+from unweave.studies.run import forget_ends, run_study
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.studies.train_and_measure import settled
+from unweave.studies.train_and_measure import missing_measures, settled
 from unweave.training.experiment import Experiment
-from unweave.training.running import Interrupted, RunOptions
+from unweave.training.running import GpuFailed, Interrupted, RunOptions
 
 FORMAT = 1
 RECORD = "portion.json"
@@ -64,7 +66,7 @@ class Portion:
     """Of these, the ones of this portion."""
     seconds: float
     left_out: int
-    """Runs that did not fit into the files."""
+    """Runs that did not fit into the files, or that lack measures of another study."""
 
 
 def run_portion(
@@ -84,39 +86,52 @@ def run_portion(
     """
     begin, store = time.monotonic(), Store(root).prepare()
     take_in(folder, store)
+    for study in studies:
+        forget_ends(store, _asked(study, store).values(), study.measures)
     before = {run_id for study in studies for run_id in _settled(study, store)}
 
     def until(share: float) -> RunOptions:
         return replace(how, stop=lambda: how.stop() or time.monotonic() - begin >= 60 * minutes * share)
 
-    for study in studies:
-        while (todo := _ready(study, store)) and not until(TRAINING).stop():
-            left = 60 * minutes * TRAINING - (time.monotonic() - begin)
-            some = todo[: models or _fitting(study, store, left)]
-            went_on = _work(replace(study, experiments=tuple(some), follow_up=None), store, execute, until)
-            _write_found(studies, folder, store)  # now, for the machine may not be ours until the end
-            if not went_on:
-                break
+    fault = None
+    try:
+        for study in studies:
+            while (todo := _ready(study, store)) and not until(TRAINING).stop():
+                left = 60 * minutes * TRAINING - (time.monotonic() - begin)
+                some = todo[: models or _fitting(study, store, left)]
+                went_on = _work(replace(study, experiments=tuple(some), follow_up=None), store, execute, until)
+                _write_found(studies, folder, store)  # now, for the machine may not be ours until the end
+                if not went_on:
+                    break
+    except GpuFailed as error:
+        fault = error  # what was found before is kept
     asked = {run_id for study in studies for run_id in _asked(study, store)}
     found, left_out = _write_found(studies, folder, store)
+    if fault is not None:
+        raise fault
     return Portion(len(found), len(asked), len(found - before), time.monotonic() - begin, left_out)
 
 
 def _write_found(studies: Sequence[Study], folder: Path | str, store: Store) -> tuple[set[str], int]:
-    """Write all that is settled so far; which runs these are, and how many did not fit."""
+    """Write all that is settled so far; which runs these are, and how many were left out."""
     found = {run_id for study in studies for run_id in _settled(study, store)}
-    return found, write_portion(folder, store, sorted(found), whole=_named(studies, store))
+    needed = [(run_id, study.measures) for study in studies for run_id in _asked(study, store)]
+    return found, write_portion(folder, store, sorted(found), needed=needed, whole=_named(studies, store))
 
 
 def take_in(folder: Path | str, store: Store) -> int:
-    """Write the runs of a portion into a store; those that are there stay as they are. How many were new."""
+    """Write the runs of a portion into a store; those that are there stay as they are. How many were new.
+
+    Runs that failed because of a GPU alone, as earlier versions carried them, are left behind.
+    """
     folder, count = Path(folder), 0
     if not (folder / RECORD).exists():
         return 0
     for line in _lines(folder):
         run_id = check_name(str(line["id"]))
         to = store.folder(run_id)
-        if to.has("failure.json") or (to.trained and (to.has(WEIGHTS) or WEIGHTS not in line["files"])):
+        known = to.trained and (to.has(WEIGHTS) or WEIGHTS not in line["files"])
+        if known or to.has("failure.json") or _was_outage(line["files"]):
             continue
         to.remove(*to.names(LEFT_WEIGHTS))
         # what says that a run has come to its end is written last
@@ -128,15 +143,28 @@ def take_in(folder: Path | str, store: Store) -> int:
     return count
 
 
-def write_portion(
-    folder: Path | str, store: Store, ids: Sequence[str], *, histories: bool = True, whole: Collection[str] = ()
-) -> int:
-    """Write runs as a portion: new files aside, then the record that names them. How many runs did not fit.
+def _was_outage(files: Mapping[str, Any]) -> bool:
+    return "failure.json" in files and is_outage(json.loads(files["failure.json"]))
 
-    Histories are left behind where there is no room for them; runs in ``whole`` bring their weights along.
+
+def write_portion(
+    folder: Path | str,
+    store: Store,
+    ids: Sequence[str],
+    *,
+    histories: bool = True,
+    needed: Sequence[tuple[str, Sequence[Measure]]] = (),
+    whole: Collection[str] = (),
+) -> int:
+    """Write runs as a portion: new files aside, then the record that names them. How many runs were left out.
+
+    Histories are left behind where there is no room for them; runs in ``whole`` bring their weights along. A run that
+    lacks a measure which is ``needed`` of it is left out: without its weights nobody could take it.
     """
-    folder = Path(folder)
+    folder, n_given = Path(folder), len(ids)
     folder.mkdir(parents=True, exist_ok=True)
+    lacking = {run_id for run_id, measures in needed if _lacks(store.folder(run_id), measures)}
+    ids = [run_id for run_id in ids if run_id not in lacking]
     blocks = _blocks(store, ids, whole, histories=histories)
     if len(blocks) > MOST_FILES - 1:
         blocks = _blocks(store, ids, whole, histories=False)
@@ -150,7 +178,11 @@ def write_portion(
     for stale in folder.glob("runs-*.jsonl.gz"):
         if stale.name not in files:
             stale.unlink()
-    return len(ids) - n_runs
+    return n_given - n_runs
+
+
+def _lacks(folder: RunFolder, measures: Sequence[Measure]) -> bool:
+    return folder.trained and bool(missing_measures(folder, measures))
 
 
 @dataclass(frozen=True)
