@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from unweave.runs.folder import RunFolder
+from unweave.runs.folder import WEIGHTS, RunFolder
 from unweave.studies.executors.executor import Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.failures import FAILURE
@@ -22,14 +22,16 @@ def measure_only(
     """Measure the runs of a store that are a study's, whatever their plan, and train nothing.
 
     A plan (device, threads, precision) changes the last bits of a run and its id, not what it is an example of.
-    Experiments that the store has no finished run of are missing from the results.
+    Experiments that the store has no finished run of are missing from the results, and so are runs that came without
+    their weights before they were measured.
     """
     store = Store(root).prepare()
-    known = _experiments(store, lambda folder: folder.trained)
+    files = [measure.file for measure in study.measures]
+    known = _experiments(store, lambda folder: folder.has(WEIGHTS) or (folder.trained and all(map(folder.has, files))))
     asked = _known(study.experiments, known)
     while True:
         found = tuple(asked.values())
-        todo = [e for e in found if not all(store.folder(e.id).has(measure.file) for measure in study.measures)]
+        todo = [e for e in found if not all(map(store.folder(e.id).has, files))]
         if todo and study.measures:
             execute(measuring(todo, study.measures), store.root, how, lambda pack: None)
         results = Results(study, store, found)
