@@ -30,6 +30,7 @@ from unweave.recipes.zietlow2022.bias import (
     REVERSED,
     SAME,
     TABLE,
+    VARIATIONAL,
 )
 from unweave.recipes.zietlow2022.bias_search import ASKED
 from unweave.recipes.zietlow2022.bias_table import judge_table
@@ -192,6 +193,22 @@ def test_a_drop_agrees_and_its_absence_differs(tmp_path: Path) -> None:
     assert found["dSprites, FactorVAE: MIG on original beside modified images"] == "cannot tell"
     assert not any("mean" in one.rule for one in outcome.comparisons), "small judges signs, no numbers"
     assert any("d = " in one.note for one in outcome.comparisons)
+
+
+def test_a_drop_that_noise_gives_too_is_no_evidence(tmp_path: Path) -> None:
+    scores = {("β-VAE", ORIGINAL): 0.4, ("β-VAE", MODIFIED): 0.1, ("β-VAE", NOISE): 0.1}
+    scores |= {("TC-VAE", ORIGINAL): 0.4, ("TC-VAE", MODIFIED): 0.1, ("TC-VAE", NOISE): 0.25}
+    scores |= {("SlowVAE", ORIGINAL): 0.4, ("SlowVAE", MODIFIED): 0.1, ("SlowVAE", NOISE): 0.4}
+    scores |= {("PCL", ORIGINAL): 0.2, ("PCL", MODIFIED): 0.2, ("PCL", NOISE): 0.2}
+    compared = judged(find_reproduction("z-table-4.2"), made_up(scores, "small", tmp_path), "small").comparisons
+    found = told(compared)
+    drop = "dSprites, {}: MIG on original beside modified images".format
+    assert found[drop("β-VAE")] == "not evidence"
+    assert found[drop("TC-VAE")] == "agrees", "noise lowers it too, but less"
+    assert found[drop("SlowVAE")] == "agrees"
+    noise = {one.what: one.controls[-1] for one in compared if one.controls[-1].name == "noise"}
+    assert set(noise) == {drop(method) for method in VARIATIONAL}, "it is no control of what stays"
+    assert noise[drop("β-VAE")].ours == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize("name", ["u-epsilon", "u-transfer"])

@@ -50,7 +50,7 @@ class Noise(World):
         return replace(self, base=self.base.near(folder))
 
 
-WEIGHTS, LEFT = "model.safetensors", "weights.json"
+WEIGHTS, LEFT_WEIGHTS = "model.safetensors", "weights.json"
 GET = "give the folder of a finished manipulation as run; `unweave perturb` makes one"
 
 
@@ -74,7 +74,10 @@ class Perturbed(World):
             return Card("Perturbed", (0, 0, 0), None, None, False, GET, "", (theirs,), theirs)
         known = self.resolve() if self.base is None or self.epsilon is None else self
         assert known.base is not None
-        return altered_card(known.base, f"perturbed by up to {known.epsilon:g}")
+        card = altered_card(known.base, f"perturbed by up to {known.epsilon:g}")
+        if (Path(self.run) / WEIGHTS).is_file():
+            return card
+        return replace(card, on_disk=False, how_to_get=f"Put the {WEIGHTS} of the manipulation into {self.run}.")
 
     def load(self, progress: Progress | None = None) -> Data:
         known = self.resolve()
@@ -89,7 +92,7 @@ class Perturbed(World):
         return () if self.base is None else self.base.files()
 
     def resolve(self) -> "Perturbed":
-        found = self._left_behind() or hashlib.sha256(self._content()).hexdigest()
+        found = self._sum()
         if self.checksum not in ("", found):
             raise ValueError(f"{self.run} is not the manipulation that this world was made with: its weights differ")
         config = self._config()
@@ -108,13 +111,15 @@ class Perturbed(World):
         found = next((str(place) for place in beside if _has(place, self.checksum)), self.run)
         return replace(self, run=found, base=base)
 
-    def _left_behind(self) -> str:
-        """The SHA-256 of weights that stay elsewhere, which is enough to know which world this is."""
-        place = Path(self.run)
-        if not self.run or (place / WEIGHTS).exists() or not (place / LEFT).is_file():
-            return ""
-        found = read_json(place / LEFT, "the note on weights that were left behind").get("sha256")
-        return found if isinstance(found, str) else ""
+    def _sum(self) -> str:
+        """SHA-256 of the weights; of those that were left behind, what their note says."""
+        note = Path(self.run) / LEFT_WEIGHTS
+        if not self.run or not note.is_file() or (Path(self.run) / WEIGHTS).is_file():
+            return hashlib.sha256(self._content()).hexdigest()
+        found = read_json(note, "the checksum of weights that were left behind").get("sha256")
+        if not isinstance(found, str):
+            raise ValueError(f"{note}: sha256 must be a checksum, not {shown(found)}")
+        return found
 
     def _content(self) -> bytes:
         path = Path(self.run) / WEIGHTS

@@ -338,9 +338,8 @@ def about(size: str) -> tuple[str, ...]:
         )
     if size == "small":
         notes.append(
-            "dSprites alone, a fifteenth of the published steps at five times the learning rate. Planned for ten"
-            " minutes of one H200 without the GAN, and five more with it, from the measured µs a model-step; it judges"
-            " signs and orders, no numbers."
+            "dSprites alone, a fifteenth of the published steps at five times the learning rate (5·10⁻⁴), also for the"
+            " manipulation; it judges signs and orders, no numbers."
         )
     if size == "paper":
         notes.append(
