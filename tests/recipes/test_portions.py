@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import signal
 import subprocess
@@ -186,6 +187,17 @@ def test_searches_go_on_too(tmp_path: Path) -> None:
     assert (found.settled, found.asked) == (3, 3)
 
 
+def test_what_came_without_weights_and_measures_is_missing(tmp_path: Path) -> None:
+    asked = study(3)
+    results = run_study(asked, tmp_path)
+    for run_id in results.ids:
+        Store(tmp_path).folder(run_id).leave_weights()
+    last = Store(tmp_path).folder(results.ids[-1])
+    last.remove(asked.measures[0].file)
+    assert measure_only(asked, tmp_path).ids == results.ids[:-1]
+    assert not last.has("failure.json")
+
+
 @pytest.mark.parametrize("harm", ["flip", "record", "name"])
 def test_a_damaged_portion_is_refused_in_a_sentence(tmp_path: Path, harm: str) -> None:
     results = run_study(study(1), tmp_path / "runs")
@@ -243,11 +255,21 @@ def test_a_killed_portion_loses_nothing(tmp_path: Path, after: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "size"), [("z-table-3.4", "paper"), ("u-supervision", "small")])
-def test_what_was_brought_home_is_judged_as_its_page_says(name: str, size: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "size", "portion"),
+    [
+        ("z-table-3.4", "paper", "z-table-3.4"),
+        ("z-theorem-2", "paper", "z-theorem-2"),
+        ("u-supervision", "small", "u-supervision"),
+        ("z-table-4.2", "small", "z-table-4-small"),
+        ("z-fig-4.9", "small", "z-table-4-small"),
+    ],
+)
+def test_what_was_brought_home_is_judged_as_its_page_says(name: str, size: str, portion: str, tmp_path: Path) -> None:
     results = Path(__file__).parents[2] / "docs" / "results"
-    take_in(results / "portions" / name, Store(tmp_path / "store").prepare())
+    take_in(results / "portions" / portion, Store(tmp_path / "store").prepare())
     found = reproduce(name, size, tmp_path / "store", lambda study: measure_only(study, tmp_path / "store"))
     rows = csv.DictReader((results / name / "results.csv").read_text(encoding="utf-8").splitlines())
-    told = {row["what"]: (row["verdict"], float(row["ours"])) for row in rows}
-    assert told == {row.what: (row.verdict, pytest.approx(row.ours)) for row in found.outcome.comparisons}
+    told = {row["what"]: (row["verdict"], float(row["ours"] or "nan")) for row in rows}
+    ours = {row.what: (row.verdict, math.nan if row.ours is None else row.ours) for row in found.outcome.comparisons}
+    assert told == {what: (verdict, pytest.approx(value, nan_ok=True)) for what, (verdict, value) in ours.items()}

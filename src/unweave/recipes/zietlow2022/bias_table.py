@@ -9,7 +9,7 @@ import numpy as np
 
 from unweave.pages.outcome import Outcome
 from unweave.plots.violins import violins
-from unweave.recipes.controls import apart
+from unweave.recipes.controls import altered, apart, with_columns
 from unweave.recipes.reproduction import Control, Judge
 from unweave.recipes.zietlow2022.bias import (
     COLUMNS,
@@ -80,9 +80,44 @@ def judge_table(
 
 def any_condition(judge: Judge) -> Control:
     """Scores dealt to original, modified and noisy images, and to all methods, at random."""
-    per_factor = [f"alignment.per_factor.{name}" for place in PLACES.values() for name in factors_of(place)]
     sentence = "scores dealt to all methods and to original, modified and noisy images at random."
-    return apart(judge, sentence, [*COLUMNS.values(), *per_factor])
+    return apart(judge, sentence, _score_columns())
+
+
+def noise_instead(judge: Judge) -> Control:
+    """Noise in the place of the manipulation: a drop that it gives too is not the manipulation's."""
+    sentence = (
+        "scores on noisy images in the place of those on modified ones, but those on original ones where modified"
+        " images score lower than noisy ones (p ≤ 0.05): the drop is then more than noise gives."
+    )
+    return altered(judge, "noise", sentence, _noise_for_modified, draws=1, about=DROPS)
+
+
+DROPS = "original beside modified images|lower on modified images"
+"""Claims that a score falls, as regular expression."""
+
+
+def _noise_for_modified(results: Results, generator: np.random.Generator) -> Results:
+    groups, ids = grouped(results), results.table["id"].to_list()
+    columns = [name for name in _score_columns() if name in results.table.columns]
+    changed = {name: dict(zip(ids, results.table[name].to_list())) for name in columns}
+    for (title, method, condition), part in groups.items():
+        if condition != MODIFIED:
+            continue
+        for name in columns:
+            original, noisy, modified = (
+                {} if (found := groups.get((title, method, one))) is None else by_seed(found, name)
+                for one in (ORIGINAL, NOISE, MODIFIED)
+            )
+            further = compare_difference("", noisy, modified, 1).verdict == "agrees"
+            taken = original if further else noisy
+            changed[name] |= {run: taken.get(seed, math.nan) for run, seed in part.select("id", "seed").iter_rows()}
+    return with_columns(results, {name: list(values.values()) for name, values in changed.items()})
+
+
+def _score_columns() -> list[str]:
+    per_factor = [f"alignment.per_factor.{name}" for place in PLACES.values() for name in factors_of(place)]
+    return list(dict.fromkeys([*COLUMNS.values(), *per_factor]))
 
 
 def factors_of(place: Place) -> tuple[str, ...]:
