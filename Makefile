@@ -19,11 +19,12 @@ help:
 demo: $(VENV)/installed
 	$(BIN)/unweave demo
 
+# what tests compile is kept, whatever the shell says: they start many processes
 test: $(VENV)/installed-dev check browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow" --durations=10
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow" --durations=10
 
 test-slow: $(VENV)/installed-dev browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow --durations=20
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow --durations=20
 
 # the explorer's page is tested in chromium: found, or installed where that can be done, or said how; never a reason to stop
 browser:
@@ -32,7 +33,7 @@ browser:
 test-oldest:
 	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/pip install -q -c constraints-oldest.txt -e ".[dev]"
-	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -n 2 -m "not slow" -W "ignore::DeprecationWarning"
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -n 2 -m "not slow" -W "ignore::DeprecationWarning"
 
 wheel: $(VENV)/installed-dev
 	$(BIN)/pip install -q -c constraints.txt build

@@ -3,7 +3,6 @@
 import importlib
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -108,12 +107,10 @@ class Trap:
 def trap(
     request: pytest.FixtureRequest, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Trap]:
-    for name in ("_NAMED", "_PASSED", "_CARRIED"):
-        monkeypatch.setattr(trusted, name, type(getattr(trusted, name))())
     module = f"evil_{abs(hash(str(tmp_path)))}"
     (tmp_path / "site").mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
+    forget(module, monkeypatch)
     if request.param == "PYTHONPATH":
         monkeypatch.syspath_prepend(str(tmp_path / "site"))
     file = (tmp_path / "site" if request.param == "PYTHONPATH" else tmp_path) / f"{module}.py"
@@ -124,6 +121,14 @@ def trap(
     store = Store(tmp_path / "store").prepare()
     write_record(store.home, Record("own", "", ("run",), (), {"recipe": str(file), "size": "smoke"}))
     yield Trap(module, tmp_path / "store", tmp_path / "mark", file)
+    sys.modules.pop(module, None)
+
+
+def forget(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a new process: nothing is trusted, and the module is not imported."""
+    for name in ("_NAMED", "_PASSED", "_CARRIED"):
+        monkeypatch.setattr(trusted, name, type(getattr(trusted, name))())
+    monkeypatch.setattr(sys, "path", list(sys.path))
     sys.modules.pop(module, None)
 
 
@@ -240,17 +245,16 @@ def test_who_types_a_name_trusts_it(trap: Trap) -> None:
     assert uw.load("mine").experiment.objective.weight == 3.0  # type: ignore[attr-defined]
 
 
-def test_who_runs_a_file_trusts_it_and_goes_on_by_naming_it(trap: Trap, capsys: pytest.CaptureFixture[str]) -> None:
-    run = [sys.executable, "-m", "unweave", "study"]
+def test_who_runs_a_file_trusts_it_and_goes_on_by_naming_it(
+    trap: Trap, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     store = ["--store", "mine", "--quiet", "--json"]
-    ran = subprocess.run([*run, "run", str(trap.file), "--workers", "1", *store], capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    assert json.loads(ran.stdout)["done"] == 1
-    refused = subprocess.run([*run, "resume", *store], capture_output=True, text=True)
-    assert refused.returncode == 2
-    assert f"--trust {trap.module}" in refused.stderr
-    again = subprocess.run([*run, "resume", "--trust", trap.module, *store], capture_output=True, text=True)
-    assert again.returncode == 0, again.stderr
+    assert main(["study", "run", str(trap.file), "--workers", "1", *store]) == 0
+    assert json.loads(capsys.readouterr().out)["done"] == 1
+    forget(trap.module, monkeypatch)
+    assert main(["study", "resume", *store]) == 2
+    assert f"--trust {trap.module}" in capsys.readouterr().err
+    assert main(["study", "resume", "--trust", trap.module, *store]) == 0
 
 
 def test_a_record_does_not_choose_the_cluster(trap: Trap, capsys: pytest.CaptureFixture[str]) -> None:

@@ -242,40 +242,60 @@ def test_the_table_names_every_kind() -> None:
     assert set(steps()) == set(THINGS)
 
 
-@pytest.mark.timeout(300)
-def test_its_steps_suffice(tmp_path: Path) -> None:
+def follow(place: Path) -> list[str]:
+    """Add one of every kind to a copy of the repository; returns their tests."""
     for name in ("src", "tests", "docs"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "reference"))
+        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__", "reference"))
     for name in ("pyproject.toml", "ARCHITECTURE.md"):
-        shutil.copy(ROOT / name, tmp_path / name)
+        shutil.copy(ROOT / name, place / name)
     written = []
     for kind, (thing, table, table_file, test, _) in steps().items():
         name = NAMES.get(kind, "tiny")
         for template, content in ((thing, THINGS[kind]), (test, TESTS[kind])):
-            place = tmp_path / template.replace("NAME", name)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            assert not place.exists()
-            place.write_text(content, encoding="utf-8")
+            path = place / template.replace("NAME", name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            assert not path.exists()
+            path.write_text(content, encoding="utf-8")
         written.append(test.replace("NAME", name))
-        add_line(tmp_path / table_file, table, *LINES[kind])
+        add_line(place / table_file, table, *LINES[kind])
+    return written
 
-    environment = os.environ | {"PYTHONPATH": str(tmp_path / "src"), "OMP_NUM_THREADS": "1"}
 
-    def run(*words: str) -> str:
-        ran = subprocess.run([sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True)
-        assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
-        return ran.stdout
+def run(place: Path, *words: str) -> str:
+    environment = os.environ | {"PYTHONPATH": str(place / "src"), "OMP_NUM_THREADS": "1"}
+    ran = subprocess.run([sys.executable, *words], cwd=place, env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
+    return ran.stdout
 
+
+USED = """
+from unweave.cli import main
+
+train = "train tiny --objective tiny --network linear --latents 2 --steps 3 --quiet --folder runs/x"
+evaluate = "evaluate runs/x --metrics tiny --seeds 0 --interventions table --no-pictures --quiet"
+for words in (train, evaluate, "reproduce --list"):
+    assert main(words.split()) == 0
+"""
+
+
+def test_its_steps_suffice(tmp_path: Path) -> None:
+    """Without the checks of shapes; the slow test below asks everything that a change must pass."""
+    written = follow(tmp_path)
+    told = run(tmp_path, "-c", USED)
+    assert "tiny" in told
+    assert "k-tiny" in told
+    run(tmp_path, "-m", "pytest", "-q", "--noconftest", "-p", "no:cacheprovider", *written)
+
+
+@pytest.mark.slow
+def test_walks_and_contracts_take_them_in(tmp_path: Path) -> None:
+    written = follow(tmp_path)
     if any(then == "make docs" for *_, then in steps().values()):
-        run("docs/make_metrics.py")
-        run("docs/make_reproductions.py")
+        run(tmp_path, "docs/make_metrics.py")
+        run(tmp_path, "docs/make_reproductions.py")
     walks = [f"tests/contracts/test_{name}.py" for name in ("tables", "figures", "reproductions")]
     contracts = ["tests/contracts/test_metrics.py", "tests/contracts/test_worlds.py", "tests/training/test_training.py"]
     fleets = "tests/training/test_fleet.py"
     chosen = " or ".join(["(tiny and not slow)", *(Path(walk).stem + ".py" for walk in walks)])
     asked = [*walks, *written, *contracts, fleets]
-    run("-m", "pytest", "-q", "-p", "no:cacheprovider", *asked, "-k", chosen, "-m", "not slow")
-    train = "train tiny --objective tiny --network linear --latents 2 --steps 3 --quiet --folder runs/x"
-    run("-m", "unweave", *train.split())
-    assert "tiny" in run("-m", "unweave", "evaluate", "runs/x", "--metrics", "tiny", "--json")
-    assert "k-tiny" in run("-m", "unweave", "reproduce", "--list")
+    run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", *asked, "-k", chosen, "-m", "not slow")

@@ -79,7 +79,7 @@ def test_a_generator_takes_nuisances_too(store: Path) -> None:
     assert not torch.equal(plain, moved)
 
 
-@pytest.mark.parametrize("name", ["pcl", pytest.param("qlae", marks=pytest.mark.slow), "gan"])
+@pytest.mark.parametrize("name", ["pcl", *(pytest.param(name, marks=pytest.mark.slow) for name in ("qlae", "gan"))])
 def test_every_command_works_or_says_why(store: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     run = str(store / name)
     shown = said(capsys, "show", run, "--examples", "100")

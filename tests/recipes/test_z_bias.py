@@ -16,6 +16,7 @@ from unweave.models.objectives import Perturbation
 from unweave.recipes.controls import judged
 from unweave.recipes.own import epsilon, transfer
 from unweave.recipes.perturb import Candidate
+from unweave.recipes.portions import run_portion, take_in, write_portion
 from unweave.recipes.reproduce import reproduce
 from unweave.recipes.reproductions import find_reproduction
 from unweave.recipes.zietlow2022 import bias
@@ -51,9 +52,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
         methods=("AE", "β-VAE", "TC-VAE"),
         n_seeds=2,
         n_candidates=3,
-        steps=100,
+        steps=40,
         perturb_steps=6,
-        n_samples=300,
+        n_samples=200,
         scales=(1.0, 2.0),
         rate=1e-2,
         changes={"network": MLP((8,), (8,), "relu", "relu"), "init": "pytorch", "batch_size": 8},
@@ -91,6 +92,31 @@ def test_the_whole_chain_and_every_page(ids: tuple[str, ...], tmp_path: Path, mo
     assert follow is not None
     assert list(follow(first)) == list(follow(Results(first.study, Store(tmp_path), first.experiments)))
     assert {one.resolve().id for one in follow(first)} <= set(first.ids)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tiny")
+def test_the_chain_in_portions_on_machines_that_keep_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bias, "METRICS", ("mig",))
+    study = bias.bias_study("portions", "smoke", "", replace(TABLE, methods=("β-VAE",)))
+    candidates = [one for one in study.experiments if one.seed >= bias.FIRST_CANDIDATE]
+    # what was found of the models to choose from came home without weights
+    first = run_study(replace(study, experiments=tuple(candidates), follow_up=None), tmp_path / "one")
+    write_portion(tmp_path / "found", first.store, first.ids)
+    ended = run_portion([study], tmp_path / "two", tmp_path / "found", minutes=5, models=20)
+    assert ended.settled == ended.asked == 3 + 3 * 2 + 3 + 4
+    # two were trained again, for a manipulation is made from them; with these and the manipulations goes the rest
+    third = Store(tmp_path / "three").prepare()
+    take_in(tmp_path / "found", third)
+    whole = {path.parent.name for path in third.root.glob("*/model.safetensors")}
+    kinds = [third.run(one).experiment for one in whole]
+    assert sum(isinstance(one.objective, Perturbation) for one in kinds) == 3
+    assert 2 <= sum(one.seed >= bias.FIRST_CANDIDATE for one in kinds) < 3 + 1
+    again = run_portion([study], third.root, tmp_path / "found", minutes=5)
+    assert (again.settled, again.new) == (ended.settled, 0)
+    straight = run_study(study, tmp_path / "straight")
+    told = Results(study, third, tuple(straight.experiments)).table
+    assert told.sort("id")["scores.mean.mig"].equals(straight.table.sort("id")["scores.mean.mig"])
 
 
 @pytest.mark.slow

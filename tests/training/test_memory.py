@@ -13,10 +13,10 @@ kept = keep_freed_memory() if sys.argv[1] == "keep" else False
 def step():
     for size in (12, 20, 16):
         torch.ones(size << 20)
-for _ in range(10):
+for _ in range(4):
     step()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(10):
+for _ in range(4):
     step()
 print(int(kept), resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """

@@ -33,7 +33,7 @@ def fuzz(operation: schemathesis.schemas.APIOperation) -> set[int]:
     """Ask one route; the statuses that came back."""
     statuses = set()
 
-    @settings(max_examples=15, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=8, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(case=operation.as_strategy())
     def ask(case: schemathesis.Case) -> None:
         given_id = str((case.path_parameters or {}).get("run_id", ""))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from unweave.runs.folder import WEIGHTS, RunFolder
+from unweave.runs.folder import RunFolder
 from unweave.studies.executors.executor import Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.failures import FAILURE
@@ -12,7 +12,9 @@ from unweave.studies.pack import measuring
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import Study
+from unweave.studies.train_and_measure import missing_measures, without_weights
 from unweave.training.experiment import Experiment, read_experiment
+from unweave.training.loop import say
 from unweave.training.running import RunOptions
 
 
@@ -22,17 +24,21 @@ def measure_only(
     """Measure the runs of a store that are a study's, whatever their plan, and train nothing.
 
     A plan (device, threads, precision) changes the last bits of a run and its id, not what it is an example of.
-    Experiments that the store has no finished run of are missing from the results, and so are runs that came without
-    their weights before they were measured.
+    Experiments that the store has no finished run of are missing from the results; so are those whose run came without
+    weights and lacks a measure.
     """
     store = Store(root).prepare()
-    files = [measure.file for measure in study.measures]
-    known = _experiments(store, lambda folder: folder.has(WEIGHTS) or (folder.trained and all(map(folder.has, files))))
+    known = _experiments(store, lambda folder: folder.trained)
+    lacking = {folder.path.name for folder in without_weights(store, known.values(), study.measures)}
+    asked = _known(study.experiments, known)
+    if n_lacking := sum(one.id in lacking for one in asked.values()):
+        say(f"{n_lacking} runs came without weights and lack measures: train them again")
+    known = {name: one for name, one in known.items() if one.id not in lacking}
     asked = _known(study.experiments, known)
     while True:
         found = tuple(asked.values())
-        todo = [e for e in found if not all(map(store.folder(e.id).has, files))]
-        if todo and study.measures:
+        todo = [e for e in found if missing_measures(store.folder(e.id), study.measures)]
+        if todo:
             execute(measuring(todo, study.measures), store.root, how, lambda pack: None)
         results = Results(study, store, found)
         # a search asks for one model after the other

@@ -8,16 +8,16 @@ from torch import nn
 from unweave.files import require_folder
 from unweave.models.method import Given, Method
 from unweave.models.optimisers import Tensors
-from unweave.runs.folder import LEFT_WEIGHTS, WEIGHTS, RunFolder
+from unweave.runs.folder import WEIGHTS, RunFolder
 from unweave.training.checkpoint import read_tensors
 
 
 def given_run(folder: str) -> Given:
     """A finished run by its folder, as a method names it; its weights may have been left behind."""
     run = RunFolder(require_folder(folder, "the folder of a finished run"))
-    if run.has(LEFT_WEIGHTS) and not run.has(WEIGHTS):
-        return Given(str(run.path.resolve()), str(run.read_json(LEFT_WEIGHTS)["sha256"]))
-    return Given(str(run.path.resolve()), _with_weights(run).sums()[WEIGHTS])
+    if not run.trained:
+        _with_weights(run)
+    return Given(str(run.path.resolve()), run.weights_checksum)
 
 
 def check_given(method: Method) -> None:

@@ -107,6 +107,10 @@ class FleetEngine:
     def restore(self, tensors: Tensors) -> None:
         self.fleet.set_state(tensors)
 
+    def close(self) -> None:
+        """The end of the fleet, while its data is still there."""
+        self.stepper.close()
+
 
 def _told(group: Group) -> list[dict[str, float]]:
     values = torch.stack(list(group.terms.values()), dim=1).tolist()

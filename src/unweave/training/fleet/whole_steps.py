@@ -70,6 +70,9 @@ class WholeSteps:
         if count:
             self._advance(self.first, count)
 
+    def close(self) -> None:
+        """There are no graphs to drop."""
+
     def _record(self, step: int) -> None:
         fleet = self.fleet
         before = fleet.parameters.clone()
