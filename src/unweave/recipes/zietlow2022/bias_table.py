@@ -60,7 +60,7 @@ def judge_table(
     if size == "smoke":
         claims = [undecided(one, "this size shows that the chain runs, and gives no verdict") for one in claims]
     figures = {
-        f"{metric} on {place.title}": _figure(groups, place, metric, methods_of(size, TABLE))
+        f"{score_words(metric)} on {place.title}": _figure(groups, place, metric, methods_of(size, TABLE))
         for place in places_of(size)
         if any(key[0] == place.title for key in groups)
     }
@@ -132,7 +132,14 @@ def undecided(one: Comparison, why: str) -> Comparison:
     return replace(one, verdict="cannot tell", note="; ".join(filter(None, (one.note, why))))
 
 
+def score_words(metric: str) -> str:
+    """A metric's name in a sentence: one of them is called as a method is."""
+    return "FactorVAE score" if metric == "FactorVAE" else metric
+
+
 def _claims(groups: Groups, place: Place, metric: str, size: str) -> list[Comparison]:
+    score = score_words(metric)
+
     def values(method: str, condition: str) -> dict[int, float]:
         part = groups.get((place.title, method, condition))
         return {} if part is None else by_seed(part, COLUMNS[metric])
@@ -145,13 +152,13 @@ def _claims(groups: Groups, place: Place, metric: str, size: str) -> list[Compar
     found = []
     for method in methods_of(size, TABLE):
         if method in VARIATIONAL:
-            found.append(differ(f"{metric} on original beside modified images", method, ORIGINAL, MODIFIED, 1))
-            found.append(differ(f"{metric} on noisy beside modified images", method, NOISE, MODIFIED, 1))
+            found.append(differ(f"{score} on original beside modified images", method, ORIGINAL, MODIFIED, 1))
+            found.append(differ(f"{score} on noisy beside modified images", method, NOISE, MODIFIED, 1))
         elif method in OTHERS:
-            found.append(differ(f"{metric} stays on modified images", method, ORIGINAL, MODIFIED, 0))
-    found.append(differ(f"control, {metric} where both sides are the same models", "β-VAE", ORIGINAL, SAME, 0))
+            found.append(differ(f"{score} stays on modified images", method, ORIGINAL, MODIFIED, 0))
+    found.append(differ(f"control, {score} where both sides are the same models", "β-VAE", ORIGINAL, SAME, 0))
     found.append(
-        differ(f"control, {metric} of the exchanged beside the true manipulation", "β-VAE", REVERSED, MODIFIED, 1)
+        differ(f"control, {score} of the exchanged beside the true manipulation", "β-VAE", REVERSED, MODIFIED, 1)
     )
     return found
 
@@ -163,7 +170,7 @@ def with_effect(one: Comparison, first: Mapping[int, float], second: Mapping[int
     spread = float(known.std(ddof=1)) if len(known) > 1 else 0.0
     if spread == 0.0:
         return one
-    return replace(one, note="; ".join(filter(None, (one.note, f"d = {known.mean() / spread:.2f}"))))
+    return replace(one, note="; ".join(filter(None, (one.note, f"d = {known.mean() / spread:.2f}".replace("-", "−")))))
 
 
 def _cells(groups: Groups, place: Place, metric: str, published: Any, size: str) -> list[Comparison]:
@@ -174,7 +181,7 @@ def _cells(groups: Groups, place: Place, metric: str, published: Any, size: str)
     for method, cells in published[place.published].items():
         for condition, (mean, deviation) in zip(CONDITIONS, cells):
             part = groups.get((place.title, method, condition))
-            what = f"{place.title}, {method}, {condition}: {metric}"
+            what = f"{place.title}, {method}, {condition}: {score_words(metric)}"
             values = {} if part is None else by_seed(part, COLUMNS[metric])
             found.append(compare_mean(what, values, mean, tolerance=MARGINS[metric], spread=(deviation, N_SEEDS)))
     return found
@@ -214,4 +221,4 @@ def _figure(groups: Groups, place: Place, metric: str, methods: tuple[str, ...])
                 names.append(f"{method} {condition}")
                 samples.append(list(by_seed(part, COLUMNS[metric]).values()))
                 families.append(number)
-    return violins(samples, names, "", metric, families=families)
+    return violins(samples, names, "", score_words(metric), families=families)
