@@ -31,6 +31,11 @@ def shuffles() -> dict[str, bool]:
         epoch = torch.arange(2 * size) % 3
         drawn = rng_kernels.shuffled(position, size, seed, 257, epoch)
         same[f"shuffled {size}"] = torch.equal(drawn, rng.shuffled(position, size, seed, 257, epoch))
+    # of one model, whose seed and epoch are one number each
+    place, one = torch.arange(300), torch.tensor(7).expand(300)
+    same["shuffled by one seed"] = torch.equal(
+        rng_kernels.shuffled(place, 300, one, 257, one), rng.shuffled(place, 300, 7, 257, one)
+    )
     return same
 
 

@@ -29,6 +29,8 @@ def shuffled(
     position: Int[Tensor, " place"], size: int, seed: Int[Tensor, " place"], purpose: int, epoch: Int[Tensor, " place"]
 ) -> Int[Tensor, " place"]:
     """As :func:`unweave.rng.shuffled`, of flat tensors: every place goes on by itself until it is inside."""
+    # one model's seed is one number, expanded
+    position, seed, epoch = (given.contiguous() for given in (position, seed, epoch))
     place = torch.empty_like(position)
     if len(position):
         half = max(1, ((size - 1).bit_length() + 1) // 2)

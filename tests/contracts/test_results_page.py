@@ -1,8 +1,12 @@
 """The page of all claims is the one that its CSV files make, and no verdict on it lacks its control."""
 
 import csv
+import re
 import runpy
+from collections import Counter
 from pathlib import Path
+
+from unweave.recipes.reproductions import REPRODUCTIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -15,6 +19,20 @@ def test_the_page_is_made_from_the_files() -> None:
         if row["verdict"] in ("agrees", "differs", "not evidence"):
             assert row["control"], row["claim"]
             assert row["size"] != "smoke"
+
+
+def test_the_counts_at_the_top_are_those_of_the_files() -> None:
+    counts: Counter[str] = Counter()
+    for path in (DOCS / "results").glob("*/results.csv"):
+        for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
+            open_still = row["verdict"] in ("agrees", "differs") and not row.get("control")
+            counts["cannot tell" if open_still else row["verdict"]] += 1
+        counts["results"] += 1
+    text = (DOCS / "results" / "index.html").read_text(encoding="utf-8")
+    shown = {word: int(n) for word, n in re.findall(r'value="([a-z ]+)" checked> [a-z ]+ <b>(\d+)</b>', text)}
+    results = counts.pop("results")
+    assert shown == counts | {"not run": len(REPRODUCTIONS) - results}
+    assert f"{counts.total()} claims of {results} results were judged" in text
 
 
 def test_numbers_are_judged_at_paper_size_only() -> None:

@@ -17,7 +17,9 @@ from unweave.data.synthetic import SynthLin
 from unweave.models.manipulation import altered
 from unweave.models.networks import MLP
 from unweave.models.objectives import Perturbation
+from unweave.runs.folder import RunFolder
 from unweave.studies.pack import pack
+from unweave.studies.plan import plan
 from unweave.training.alone import Alone
 from unweave.training.experiment import Experiment, Plan, experiment_from, experiment_to
 from unweave.training.fleet.members import check_structure
@@ -140,6 +142,27 @@ def test_where_a_manipulation_lies_is_not_what_it_is(manipulation: Path, tmp_pat
     here, moved = (replace(BASE, world=Perturbed(str(path))).resolve() for path in (manipulation, there))
     assert here.id == moved.id != replace(BASE, world=Perturbed(str(there), epsilon=0.1)).resolve().id
     assert experiment_from(experiment_to(here)) == here
+
+
+def test_what_a_manipulation_is_can_be_said_without_weights_and_nothing_be_made(
+    runs: list[Path], manipulation: Path, tmp_path: Path
+) -> None:
+    there = {path: tmp_path / name for name, path in {"a": runs[0], "b": runs[1], "m": manipulation}.items()}
+    for path, copied in there.items():
+        shutil.copytree(path, copied)
+        RunFolder(copied).leave_weights()
+    left = replace(BASE, world=Perturbed(str(there[manipulation])))
+    assert left.resolve().id == replace(BASE, world=Perturbed(str(manipulation))).resolve().id
+    with pytest.raises(ValueError, match=r"is not on this machine. Put the model.safetensors"):
+        plan([left])
+    assert len(plan([left], needs_data=False)) == 1
+    named = [given_run(str(there[run])) for run in runs]
+    assert [one.checksum for one in named] == [given_run(str(run)).checksum for run in runs]
+    with pytest.raises(ValueError, match="has no trained model"):
+        plan([replace(BASE, objective=Perturbation((named[0],), (named[1],)))])
+    (there[manipulation] / "weights.json").write_text('{"sha256": 5}')
+    with pytest.raises(ValueError, match="sha256 must be a checksum, not 5"):
+        left.resolve()
 
 
 def test_noise_is_fixed_uniform_and_as_large_as_said() -> None:

@@ -16,6 +16,7 @@ from unweave.models.objectives import Perturbation
 from unweave.recipes.controls import judged
 from unweave.recipes.own import epsilon, transfer
 from unweave.recipes.perturb import Candidate
+from unweave.recipes.portions import run_portion, take_in, write_portion
 from unweave.recipes.reproduce import reproduce
 from unweave.recipes.reproductions import find_reproduction
 from unweave.recipes.zietlow2022 import bias
@@ -29,6 +30,7 @@ from unweave.recipes.zietlow2022.bias import (
     REVERSED,
     SAME,
     TABLE,
+    VARIATIONAL,
 )
 from unweave.recipes.zietlow2022.bias_search import ASKED
 from unweave.recipes.zietlow2022.bias_table import judge_table
@@ -90,6 +92,31 @@ def test_the_whole_chain_and_every_page(ids: tuple[str, ...], tmp_path: Path, mo
     assert follow is not None
     assert list(follow(first)) == list(follow(Results(first.study, Store(tmp_path), first.experiments)))
     assert {one.resolve().id for one in follow(first)} <= set(first.ids)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tiny")
+def test_the_chain_in_portions_on_machines_that_keep_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bias, "METRICS", ("mig",))
+    study = bias.bias_study("portions", "smoke", "", replace(TABLE, methods=("β-VAE",)))
+    candidates = [one for one in study.experiments if one.seed >= bias.FIRST_CANDIDATE]
+    # what was found of the models to choose from came home without weights
+    first = run_study(replace(study, experiments=tuple(candidates), follow_up=None), tmp_path / "one")
+    write_portion(tmp_path / "found", first.store, first.ids)
+    ended = run_portion([study], tmp_path / "two", tmp_path / "found", minutes=5, models=20)
+    assert ended.settled == ended.asked == 3 + 3 * 2 + 3 + 4
+    # two were trained again, for a manipulation is made from them; with these and the manipulations goes the rest
+    third = Store(tmp_path / "three").prepare()
+    take_in(tmp_path / "found", third)
+    whole = {path.parent.name for path in third.root.glob("*/model.safetensors")}
+    kinds = [third.run(one).experiment for one in whole]
+    assert sum(isinstance(one.objective, Perturbation) for one in kinds) == 3
+    assert 2 <= sum(one.seed >= bias.FIRST_CANDIDATE for one in kinds) < 3 + 1
+    again = run_portion([study], third.root, tmp_path / "found", minutes=5)
+    assert (again.settled, again.new) == (ended.settled, 0)
+    straight = run_study(study, tmp_path / "straight")
+    told = Results(study, third, tuple(straight.experiments)).table
+    assert told.sort("id")["scores.mean.mig"].equals(straight.table.sort("id")["scores.mean.mig"])
 
 
 @pytest.mark.slow
@@ -166,6 +193,22 @@ def test_a_drop_agrees_and_its_absence_differs(tmp_path: Path) -> None:
     assert found["dSprites, FactorVAE: MIG on original beside modified images"] == "cannot tell"
     assert not any("mean" in one.rule for one in outcome.comparisons), "small judges signs, no numbers"
     assert any("d = " in one.note for one in outcome.comparisons)
+
+
+def test_a_drop_that_noise_gives_too_is_no_evidence(tmp_path: Path) -> None:
+    scores = {("β-VAE", ORIGINAL): 0.4, ("β-VAE", MODIFIED): 0.1, ("β-VAE", NOISE): 0.1}
+    scores |= {("TC-VAE", ORIGINAL): 0.4, ("TC-VAE", MODIFIED): 0.1, ("TC-VAE", NOISE): 0.25}
+    scores |= {("SlowVAE", ORIGINAL): 0.4, ("SlowVAE", MODIFIED): 0.1, ("SlowVAE", NOISE): 0.4}
+    scores |= {("PCL", ORIGINAL): 0.2, ("PCL", MODIFIED): 0.2, ("PCL", NOISE): 0.2}
+    compared = judged(find_reproduction("z-table-4.2"), made_up(scores, "small", tmp_path), "small").comparisons
+    found = told(compared)
+    drop = "dSprites, {}: MIG on original beside modified images".format
+    assert found[drop("β-VAE")] == "not evidence"
+    assert found[drop("TC-VAE")] == "agrees", "noise lowers it too, but less"
+    assert found[drop("SlowVAE")] == "agrees"
+    noise = {one.what: one.controls[-1] for one in compared if one.controls[-1].name == "noise"}
+    assert set(noise) == {drop(method) for method in VARIATIONAL}, "it is no control of what stays"
+    assert noise[drop("β-VAE")].ours == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize("name", ["u-epsilon", "u-transfer"])

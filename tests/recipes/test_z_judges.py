@@ -15,7 +15,7 @@ from unweave.recipes.zietlow2022 import table_3_3 as t3
 from unweave.recipes.zietlow2022 import table_3_4 as t4
 from unweave.recipes.zietlow2022.fig_3_4 import LENGTHS
 from unweave.recipes.zietlow2022.fig_3_4 import judge as judge_fig_3_4
-from unweave.recipes.zietlow2022.fig_3_7 import expected_active
+from unweave.recipes.zietlow2022.fig_3_7 import best_of, expected_active
 from unweave.recipes.zietlow2022.fig_3_7 import judge as judge_fig_3_7
 from unweave.recipes.zietlow2022.settings import SETTINGS, by_seed, where
 from unweave.recipes.zietlow2022.theorem_2 import minimum, rotation, turned
@@ -264,6 +264,22 @@ def test_figure_3_7_knows_where_the_linear_model_collapses(tmp_path):
 
     assert set(judged(0).values()) == {"agrees"}
     assert judged(1)["Synth. Lin.: runs that keep as many latents as the closed form says"] == "differs"
+
+
+def test_the_best_beta_of_a_seed_is_chosen_by_the_others():
+    generator, betas, flattered, fair = np.random.default_rng(0), (0.1, 1.0, 10.0, 100.0), [], []
+    for _ in range(200):
+        scores = generator.standard_normal((len(betas), 5))
+        parts = {b: pl.DataFrame({"seed": range(5), "decoder.ds": row}) for b, row in zip(betas, scores)}
+        best = best_of(parts)
+        for seed in range(5):
+            others = [np.mean([row[other] for other in range(5) if other != seed]) for row in scores]
+            assert best.betas[seed] == betas[int(np.argmax(others))]
+            assert best.scores[seed] == scores[int(np.argmax(others))][seed]
+        flattered.append(scores.mean(1).max())
+        fair.append(np.mean(list(best.scores.values())))
+    assert np.mean(flattered) > 0.4, "a choice by the runs themselves finds something in noise"
+    assert abs(np.mean(fair)) < 4 * np.std(fair) / len(fair) ** 0.5
 
 
 def test_the_theorem_holds_for_other_eigenvalues_too():

@@ -1,5 +1,6 @@
 """Which engine a fleet gets, what happens where memory or a compiler fails, and what the user is told."""
 
+import contextlib
 import io
 import sys
 from dataclasses import replace
@@ -22,6 +23,7 @@ from unweave.training.fleet import choice
 from unweave.training.fleet.backend import Backend
 from unweave.training.fleet.choice import choose_backend, models_that_fit
 from unweave.training.fleet.dense import dense_stack
+from unweave.training.fleet.engine import FleetEngine
 from unweave.training.fleet.fleet import Fleet, advance, new_fleet, template_of
 from unweave.training.fleet.members import arrange
 from unweave.training.fleet.portable import portable
@@ -30,7 +32,7 @@ from unweave.training.loop import _train_as_fleet, train
 from unweave.training.many import train_many
 from unweave.training.progress import progress, words
 from unweave.training.run import Run
-from unweave.training.running import RunOptions, StepReport
+from unweave.training.running import Interrupted, RunOptions, StepReport
 
 BASE = Experiment(
     SynthNonLin(n_points=200),
@@ -55,6 +57,35 @@ def trained(given: list[Experiment], engine: Backend, n_steps: int = 3) -> Fleet
     for step in range(n_steps):
         advance(fleet, source, {name: drawn[step] for name, drawn in draws.items()}, record=True)
     return fleet
+
+
+def test_a_fleet_that_is_done_waits_for_its_graphs_and_drops_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+
+    class Graph:
+        def reset(self) -> None:
+            order.append("dropped")
+
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda _: order.append("waited"))
+    engine = FleetEngine(seeds(2), BASE.world.load(), print)
+    assert isinstance(engine.stepper, Stepper)
+    engine.close()
+    assert order == [], "there was nothing to wait for"
+    engine.stepper.graphs = {(record,): (Graph(), []) for record in (False, True)}  # type: ignore[dict-item, misc]
+    engine.close()
+    assert order == ["waited", "dropped", "dropped"]
+    assert not engine.stepper.graphs
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_training_ends_its_fleet_whatever_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops: bool
+) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(FleetEngine, "close", lambda self: ended.append(len(self.experiments)))
+    with pytest.raises(Interrupted) if stops else contextlib.nullcontext():
+        train_many(seeds(3), tmp_path, how=RunOptions(stop=lambda: stops))
+    assert ended == [3]
 
 
 @pytest.mark.parametrize("objective", [BetaVAE(), FactorVAE(width=9, depth=2)])

@@ -250,6 +250,19 @@ def test_a_bad_file_of_a_run_is_an_answer_in_words(store: Path, file: str) -> No
         assert client.get("/api/sparklines", params={"ids": list(rows)[:60]}).status_code == 200
 
 
+def test_a_page_says_of_flipped_weights_what_the_table_says(store: Path) -> None:
+    weights = store / "one" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[len(content) // 2] ^= 1
+    weights.write_bytes(content)
+    with TestClient(create_app(store), base_url=HERE) as client:
+        client.app.state.catalogue.refresh()  # type: ignore[attr-defined]
+        assert client.app.state.catalogue.rows()["one"]["state"] == "damaged"  # type: ignore[attr-defined]
+        answer = client.get("/api/runs/one").json()
+    assert answer["state"] == "damaged"
+    assert "model.safetensors is damaged" in answer["message"]
+
+
 @pytest.mark.parametrize("name", ["record", "report", "index", "holders"])
 def test_a_bad_file_of_the_store_is_an_answer_in_words(store: Path, name: str, search_name: str) -> None:
     places = {

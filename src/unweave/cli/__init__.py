@@ -50,7 +50,7 @@ GROUPS = {
 COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 
 
-STATUS = {"Interrupted": 130, "NotFinite": 1, "DamagedFile": 1, "ModelMissing": 1, "AllFailed": 1}
+STATUS = {"Interrupted": 130, "NotFinite": 1, "DamagedFile": 1, "ModelMissing": 1, "AllFailed": 1, "GpuFailed": 1}
 """What a command ends with when its work stopped, failed or met a damaged file; 2 says that it could not begin."""
 
 

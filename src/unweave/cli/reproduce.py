@@ -174,7 +174,9 @@ def _take_in(given: dict[str, Any]) -> None:
 
     if not (Path(given["portion"]) / RECORD).exists():
         raise FileNotFoundError(f"there is no {RECORD} in {given['portion']}; --minutes writes one")
-    say(f"{take_in(given['portion'], Store(given['store']).prepare())} runs taken in from {given['portion']}")
+    taken = take_in(given["portion"], Store(given["store"]).prepare())
+    if not given["json"]:
+        say(f"{taken} runs taken in from {given['portion']}")
 
 
 def _list(as_json: bool) -> int:

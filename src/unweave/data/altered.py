@@ -50,7 +50,7 @@ class Noise(World):
         return replace(self, base=self.base.near(folder))
 
 
-WEIGHTS = "model.safetensors"
+WEIGHTS, LEFT_WEIGHTS = "model.safetensors", "weights.json"
 GET = "give the folder of a finished manipulation as run; `unweave perturb` makes one"
 
 
@@ -74,7 +74,10 @@ class Perturbed(World):
             return Card("Perturbed", (0, 0, 0), None, None, False, GET, "", (theirs,), theirs)
         known = self.resolve() if self.base is None or self.epsilon is None else self
         assert known.base is not None
-        return altered_card(known.base, f"perturbed by up to {known.epsilon:g}")
+        card = altered_card(known.base, f"perturbed by up to {known.epsilon:g}")
+        if (Path(self.run) / WEIGHTS).is_file():
+            return card
+        return replace(card, on_disk=False, how_to_get=f"Put the {WEIGHTS} of the manipulation into {self.run}.")
 
     def load(self, progress: Progress | None = None) -> Data:
         known = self.resolve()
@@ -89,7 +92,7 @@ class Perturbed(World):
         return () if self.base is None else self.base.files()
 
     def resolve(self) -> "Perturbed":
-        found = hashlib.sha256(self._content()).hexdigest()
+        found = self._sum()
         if self.checksum not in ("", found):
             raise ValueError(f"{self.run} is not the manipulation that this world was made with: its weights differ")
         config = self._config()
@@ -107,6 +110,16 @@ class Perturbed(World):
         beside = [place / Path(self.run).name for place in folder.absolute().parents[:2]]
         found = next((str(place) for place in beside if _has(place, self.checksum)), self.run)
         return replace(self, run=found, base=base)
+
+    def _sum(self) -> str:
+        """SHA-256 of the weights; of those that were left behind, what their note says."""
+        note = Path(self.run) / LEFT_WEIGHTS
+        if not self.run or not note.is_file() or (Path(self.run) / WEIGHTS).is_file():
+            return hashlib.sha256(self._content()).hexdigest()
+        found = read_json(note, "the checksum of weights that were left behind").get("sha256")
+        if not isinstance(found, str):
+            raise ValueError(f"{note}: sha256 must be a checksum, not {shown(found)}")
+        return found
 
     def _content(self) -> bytes:
         path = Path(self.run) / WEIGHTS

@@ -1,6 +1,6 @@
 """Labels as numbers that a network can read."""
 
-from functools import lru_cache
+from functools import cache
 from typing import Literal
 
 import torch
@@ -36,9 +36,9 @@ def scaled_labels(labels: Float[Tensor, "batch label"], sizes: Sizes) -> Float[T
     return labels / constants(tuple(max(1, size - 1) for size in sizes), labels.dtype, labels.device)
 
 
-@lru_cache(maxsize=64)
+@cache
 def constants(numbers: Sizes, dtype: torch.dtype, device: torch.device) -> Float[Tensor, " number"]:
-    """Numbers on a device, copied there once: a CUDA graph must not copy."""
+    """Numbers on a device, copied there once and kept: a CUDA graph must not copy, and remembers where they lie."""
     return torch.tensor(numbers, dtype=dtype, device=device)
 
 

@@ -2,35 +2,41 @@
 
 A portion is a folder of at most eight files of at most 16 MiB: ``portion.json`` and the finished runs of the studies,
 each run a line of JSON with its config, measures, cost and history. The next portion begins by taking these runs into
-its store, wherever that is, so that it trains only what is missing.
+its store, wherever that is, so that it trains only what is missing. Only runs that others are made from bring their
+weights along; where these are needed and were left behind, such a run is trained again.
 """
 
 import base64
+import dataclasses
 import gzip
 import hashlib
 import io
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from unweave.data.altered import Perturbed
 from unweave.files import parse_json, write_atomically, write_text
+from unweave.models.method import Given
 from unweave.runs.folder import LEFT_WEIGHTS, WEIGHTS, RunFolder
 from unweave.runs.names import check_name
 from unweave.studies.executors.executor import Executor
 from unweave.studies.executors.here import Here
+from unweave.studies.failures import is_outage
+from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack, measuring
 from unweave.studies.plan import plan
 from unweave.studies.results import Results
-from unweave.studies.run import run_study
+from unweave.studies.run import forget_ends, run_study
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.studies.train_and_measure import settled
+from unweave.studies.train_and_measure import missing_measures, settled
 from unweave.training.experiment import Experiment
-from unweave.training.running import Interrupted, RunOptions
+from unweave.training.running import GpuFailed, Interrupted, RunOptions
 
 FORMAT = 1
 RECORD = "portion.json"
@@ -44,7 +50,7 @@ TRAINING, MEASURING = 0.75, 0.95
 """Shares of the time after which training and measuring stop."""
 
 CARRIED = ("config.json", "environment.json", "cost.json", "failure.json", LEFT_WEIGHTS)
-ENDS = ("failure.json", LEFT_WEIGHTS)
+ENDS = ("failure.json", LEFT_WEIGHTS, WEIGHTS)
 FOLDERS = ("measures/", "failures/")
 HISTORY = "history."
 
@@ -60,7 +66,7 @@ class Portion:
     """Of these, the ones of this portion."""
     seconds: float
     left_out: int
-    """Runs that did not fit into the files."""
+    """Runs that did not fit into the files, or that lack measures of another study."""
 
 
 def run_portion(
@@ -80,33 +86,54 @@ def run_portion(
     """
     begin, store = time.monotonic(), Store(root).prepare()
     take_in(folder, store)
+    for study in studies:
+        forget_ends(store, _asked(study, store).values(), study.measures)
     before = {run_id for study in studies for run_id in _settled(study, store)}
 
     def until(share: float) -> RunOptions:
         return replace(how, stop=lambda: how.stop() or time.monotonic() - begin >= 60 * minutes * share)
 
-    for study in studies:
-        while (todo := _missing(study, store)) and not until(TRAINING).stop():
-            left = 60 * minutes * TRAINING - (time.monotonic() - begin)
-            some = todo[: models or _fitting(study, store, left)]
-            if not _work(replace(study, experiments=tuple(some), follow_up=None), store, execute, until):
-                break
+    fault = None
+    try:
+        for study in studies:
+            while (todo := _ready(study, store)) and not until(TRAINING).stop():
+                left = 60 * minutes * TRAINING - (time.monotonic() - begin)
+                some = todo[: models or _fitting(study, store, left)]
+                went_on = _work(replace(study, experiments=tuple(some), follow_up=None), store, execute, until)
+                _write_found(studies, folder, store)  # now, for the machine may not be ours until the end
+                if not went_on:
+                    break
+    except GpuFailed as error:
+        fault = error  # what was found before is kept
     asked = {run_id for study in studies for run_id in _asked(study, store)}
-    found = sorted({run_id for study in studies for run_id in _settled(study, store)})
-    left_out = write_portion(folder, store, found)
-    return Portion(len(found), len(asked), len(set(found) - before), time.monotonic() - begin, left_out)
+    found, left_out = _write_found(studies, folder, store)
+    if fault is not None:
+        raise fault
+    return Portion(len(found), len(asked), len(found - before), time.monotonic() - begin, left_out)
+
+
+def _write_found(studies: Sequence[Study], folder: Path | str, store: Store) -> tuple[set[str], int]:
+    """Write all that is settled so far; which runs these are, and how many were left out."""
+    found = {run_id for study in studies for run_id in _settled(study, store)}
+    needed = [(run_id, study.measures) for study in studies for run_id in _asked(study, store)]
+    return found, write_portion(folder, store, sorted(found), needed=needed, whole=_named(studies, store))
 
 
 def take_in(folder: Path | str, store: Store) -> int:
-    """Write the runs of a portion into a store; those that are there stay as they are. How many were new."""
+    """Write the runs of a portion into a store; those that are there stay as they are. How many were new.
+
+    Runs that failed because of a GPU alone, as earlier versions carried them, are left behind.
+    """
     folder, count = Path(folder), 0
     if not (folder / RECORD).exists():
         return 0
     for line in _lines(folder):
         run_id = check_name(str(line["id"]))
         to = store.folder(run_id)
-        if to.trained or to.has("failure.json"):
+        known = to.trained and (to.has(WEIGHTS) or WEIGHTS not in line["files"])
+        if known or to.has("failure.json") or _was_outage(line["files"]):
             continue
+        to.remove(*to.names(LEFT_WEIGHTS))
         # what says that a run has come to its end is written last
         for name, content in sorted(line["files"].items(), key=lambda pair: pair[0] in ENDS):
             if not _carried(name):
@@ -116,16 +143,31 @@ def take_in(folder: Path | str, store: Store) -> int:
     return count
 
 
-def write_portion(folder: Path | str, store: Store, ids: Sequence[str], *, histories: bool = True) -> int:
-    """Write runs as a portion: new files aside, then the record that names them. How many runs did not fit.
+def _was_outage(files: Mapping[str, Any]) -> bool:
+    return "failure.json" in files and is_outage(json.loads(files["failure.json"]))
 
-    Histories are left behind where there is no room for them.
+
+def write_portion(
+    folder: Path | str,
+    store: Store,
+    ids: Sequence[str],
+    *,
+    histories: bool = True,
+    needed: Sequence[tuple[str, Sequence[Measure]]] = (),
+    whole: Collection[str] = (),
+) -> int:
+    """Write runs as a portion: new files aside, then the record that names them. How many runs were left out.
+
+    Histories are left behind where there is no room for them; runs in ``whole`` bring their weights along. A run that
+    lacks a measure which is ``needed`` of it is left out: without its weights nobody could take it.
     """
-    folder = Path(folder)
+    folder, n_given = Path(folder), len(ids)
     folder.mkdir(parents=True, exist_ok=True)
-    blocks = _blocks(store, ids, histories=histories)
+    lacking = {run_id for run_id, measures in needed if _lacks(store.folder(run_id), measures)}
+    ids = [run_id for run_id in ids if run_id not in lacking]
+    blocks = _blocks(store, ids, whole, histories=histories)
     if len(blocks) > MOST_FILES - 1:
-        blocks = _blocks(store, ids, histories=False)
+        blocks = _blocks(store, ids, whole, histories=False)
     kept = blocks[: MOST_FILES - 1]
     files = {f"runs-{hashlib.sha256(one.content).hexdigest()[:12]}.jsonl.gz": one for one in kept}
     for name, one in files.items():
@@ -136,7 +178,11 @@ def write_portion(folder: Path | str, store: Store, ids: Sequence[str], *, histo
     for stale in folder.glob("runs-*.jsonl.gz"):
         if stale.name not in files:
             stale.unlink()
-    return len(ids) - n_runs
+    return n_given - n_runs
+
+
+def _lacks(folder: RunFolder, measures: Sequence[Measure]) -> bool:
+    return folder.trained and bool(missing_measures(folder, measures))
 
 
 @dataclass(frozen=True)
@@ -185,6 +231,34 @@ def _missing(study: Study, store: Store) -> list[Experiment]:
     return [one for run_id, one in _asked(study, store).items() if run_id not in done]
 
 
+def _ready(study: Study, store: Store) -> list[Experiment]:
+    """What is missing and can be trained now: all that it is made from is there, weights included.
+
+    A run whose weights are needed and were left behind is missing again.
+    """
+    missing = _missing(study, store)
+    for name in {name for one in missing for name in runs_named(one)}:
+        if not store.folder(name).has(WEIGHTS):
+            store.folder(name).remove(LEFT_WEIGHTS)
+    return [one for one in _missing(study, store) if all(store.folder(n).has(WEIGHTS) for n in runs_named(one))]
+
+
+def _named(studies: Sequence[Study], store: Store) -> set[str]:
+    """The runs that others are made from."""
+    asked = [one for study in studies for one in _asked(study, store).values()]
+    return {name for one in asked for name in runs_named(one)}
+
+
+def runs_named(value: Any) -> set[str]:
+    """The folders of runs whose weights an experiment begins with or sees its images through."""
+    if isinstance(value, tuple):
+        return {name for one in value for name in runs_named(one)}
+    if not dataclasses.is_dataclass(value):
+        return set()
+    own = {Path(value.run).name} if isinstance(value, Perturbed | Given) and value.run else set()
+    return own | {name for field in dataclasses.fields(value) for name in runs_named(getattr(value, field.name))}
+
+
 def _fitting(study: Study, store: Store, seconds: float) -> int:
     """How many models fit into so many seconds, by what those of the study took."""
     folders = [store.folder(run_id) for run_id in _settled(study, store)]
@@ -192,13 +266,13 @@ def _fitting(study: Study, store: Store, seconds: float) -> int:
     return max(1, int(seconds / (sum(costs) / len(costs)))) if costs and sum(costs) > 0 else FIRST
 
 
-def _blocks(store: Store, ids: Sequence[str], *, histories: bool) -> list[_Block]:
+def _blocks(store: Store, ids: Sequence[str], whole: Collection[str], *, histories: bool) -> list[_Block]:
     """The runs as compressed blocks, each small enough for a file."""
     blocks: list[_Block] = []
     buffer, written, count = _opened()
     for run_id in ids:
-        line = json.dumps({"id": run_id, "files": _files(store.folder(run_id), histories)}, sort_keys=True) + "\n"
-        content = line.encode()
+        line = {"id": run_id, "files": _files(store.folder(run_id), histories, run_id in whole)}
+        content = f"{json.dumps(line, sort_keys=True)}\n".encode()
         # what is not flushed yet may come out as large as it went in
         if count and buffer.tell() + len(content) + 2**16 > LARGEST:
             written.close()
@@ -216,11 +290,12 @@ def _opened() -> tuple[io.BytesIO, gzip.GzipFile, int]:
     return buffer, gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0), 0
 
 
-def _files(folder: RunFolder, histories: bool) -> dict[str, Any]:
-    """What is carried of a run: its weights by their checksum alone."""
+def _files(folder: RunFolder, histories: bool, whole: bool) -> dict[str, Any]:
+    """What is carried of a run: its weights by their checksum alone, unless it is to be whole and can be."""
+    whole = whole and folder.has(WEIGHTS) and (folder.path / WEIGHTS).stat().st_size <= LARGEST // 2
     names = [name for name in folder.names() if _carried(name) and (histories or not name.startswith(HISTORY))]
-    files: dict[str, Any] = {name: _text(folder.read(name)) for name in names}
-    if folder.has(WEIGHTS):
+    files: dict[str, Any] = {name: _text(folder.read(name)) for name in names if name != WEIGHTS or whole}
+    if folder.has(WEIGHTS) and not whole:
         note = {"sha256": folder.sums()[WEIGHTS], "bytes": (folder.path / WEIGHTS).stat().st_size}
         files[LEFT_WEIGHTS] = json.dumps(note) + "\n"
     return files
@@ -234,7 +309,7 @@ def _text(content: bytes) -> str | Mapping[str, str]:
 
 
 def _carried(name: str) -> bool:
-    return name in CARRIED or name.startswith((HISTORY, *FOLDERS))
+    return name in (*CARRIED, WEIGHTS) or name.startswith((HISTORY, *FOLDERS))
 
 
 def _lines(folder: Path) -> Iterator[Mapping[str, Any]]:

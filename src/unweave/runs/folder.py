@@ -60,6 +60,14 @@ class RunFolder:
         """Whether the run came to its end; its weights may have been left behind (:meth:`leave_weights`)."""
         return self.has(WEIGHTS) or self.has(LEFT_WEIGHTS)
 
+    @property
+    def weights_checksum(self) -> str:
+        """The SHA-256 of the weights of a finished run, also where these were left behind; empty before its end."""
+        if self.has(WEIGHTS) or not self.has(LEFT_WEIGHTS):
+            return self.sums().get(WEIGHTS, "")
+        note = self.read_json(LEFT_WEIGHTS)
+        return str(note.get("sha256", "")) if isinstance(note, dict) else ""
+
     def leave_weights(self) -> None:
         """Drop the weights of a finished run and keep their checksum: its measures can travel without them."""
         if self.has(WEIGHTS):

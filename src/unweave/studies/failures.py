@@ -3,11 +3,14 @@
 import errno
 import signal
 import traceback
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from unweave.runs.failures import FAILURE, LOG, OF_MEASURES
 from unweave.runs.folder import RunFolder
 from unweave.studies.measures.measure import Measure
 from unweave.training.experiment import Experiment, experiment_to
+from unweave.training.many import names_gpu_fault
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
@@ -41,6 +44,19 @@ def clear(folder: RunFolder) -> bool:
     names = [name for name in folder.names() if name in (FAILURE, LOG) or name.startswith(OF_MEASURES)]
     folder.remove(*names)
     return bool(names)
+
+
+def forget_outages(folders: Iterable[RunFolder]) -> int:
+    """Forget failures that were a GPU's, as earlier versions kept them, so that the runs are tried again; how many."""
+    met = [folder for folder in folders if folder.has(FAILURE) and is_outage(folder.read_json(FAILURE))]
+    for folder in met:
+        clear(folder)
+    return len(met)
+
+
+def is_outage(failure: Mapping[str, Any]) -> bool:
+    """Whether a failure that was kept is a GPU's."""
+    return failure.get("kind") == "exception" and names_gpu_fault(str(failure.get("reason")))
 
 
 def file_of(measure: Measure) -> str:

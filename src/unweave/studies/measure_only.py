@@ -12,7 +12,9 @@ from unweave.studies.pack import measuring
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import Study
+from unweave.studies.train_and_measure import missing_measures, without_weights, words_without_weights
 from unweave.training.experiment import Experiment, read_experiment
+from unweave.training.loop import say
 from unweave.training.running import RunOptions
 
 
@@ -22,20 +24,27 @@ def measure_only(
     """Measure the runs of a store that are a study's, whatever their plan, and train nothing.
 
     A plan (device, threads, precision) changes the last bits of a run and its id, not what it is an example of.
-    Experiments that the store has no finished run of are missing from the results.
+    Experiments that the store has no finished run of are missing from the results; so are those whose run came without
+    weights and lacks a measure.
     """
     store = Store(root).prepare()
-    known = _experiments(store, lambda folder: folder.trained)
+    finished = _experiments(store, lambda folder: folder.trained)
+    without = {folder.path.name for folder in without_weights(store, finished.values(), study.measures)}
+    known = {name: one for name, one in finished.items() if one.id not in without}
     asked = _known(study.experiments, known)
     while True:
         found = tuple(asked.values())
-        todo = [e for e in found if not all(store.folder(e.id).has(measure.file) for measure in study.measures)]
-        if todo and study.measures:
+        todo = [e for e in found if missing_measures(store.folder(e.id), study.measures)]
+        if todo:
             execute(measuring(todo, study.measures), store.root, how, lambda pack: None)
         results = Results(study, store, found)
         # a search asks for one model after the other
-        more = {} if study.follow_up is None else _known(study.follow_up(results), known)
+        following = () if study.follow_up is None else study.follow_up(results)
+        more = _known(following, known)
         if not more.keys() - asked.keys():
+            lacking = _known((*study.experiments, *following), finished).keys() - known.keys()
+            if lacking:
+                say(f"{words_without_weights(len(lacking))}: train {'it' if len(lacking) == 1 else 'them'} again")
             return results
         asked |= more
 

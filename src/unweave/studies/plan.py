@@ -8,6 +8,7 @@ import torch
 from unweave.config import fingerprint
 from unweave.training.batches import rehearse_anywhere
 from unweave.training.experiment import Experiment, Plan, form_of_card
+from unweave.training.given import check_given
 
 
 class Poisoned(ValueError):
@@ -62,6 +63,8 @@ def _try(experiment: Experiment, needs_data: bool, tried: set[str]) -> None:
     card = experiment.world.card()
     if needs_data and not card.on_disk:
         raise FileNotFoundError(f"{experiment.world.name} is not on this machine. {card.how_to_get}")
+    if needs_data:
+        check_given(experiment.objective)
     form = form_of_card(card)
     with torch.device("meta"):
         networks = experiment.objective.networks(experiment.architecture(form.shape, form.labels))

@@ -2,13 +2,16 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from unweave.runs.fleets import fleets_in, members_of
+from unweave.runs.folder import LEFT_WEIGHTS
 from unweave.studies.executors.executor import Executor
 from unweave.studies.executors.here import Here
+from unweave.studies.failures import forget_outages
+from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack, measuring, pack
 from unweave.studies.plan import plan
 from unweave.studies.record import Progress, record_of, write_record
@@ -16,8 +19,9 @@ from unweave.studies.repair import CheckedFolders, repair
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.studies.train_and_measure import settled
+from unweave.studies.train_and_measure import settled, without_weights, words_without_weights
 from unweave.training.experiment import Experiment, usable_cores
+from unweave.training.loop import say
 from unweave.training.running import RunOptions
 
 Tell = Callable[[int, int], None]
@@ -53,6 +57,7 @@ def run_study(
         while True:
             write_record(store.home, record_of(study, asked, options or {}))
             repair_all(store, asked)
+            forget_ends(store, asked.values(), study.measures)
             _round(study, asked, store, (execute, how, tell, progress))
             results = Results(study, store, tuple(asked.values()))
             following = () if study.follow_up is None else study.follow_up(results)
@@ -75,6 +80,22 @@ def repair_all(store: Store, asked: Mapping[str, Experiment]) -> list[str]:
         said.append(f"{run_id} was damaged: {words}; what is missing is done again")
         print(said[-1], file=sys.stderr, flush=True)
     return said
+
+
+def forget_ends(store: Store, asked: Iterable[Experiment], measures: Sequence[Measure]) -> None:
+    """Let runs be trained that met an outage, or came without the weights that their measures need; it is said."""
+    asked = list(asked)
+    if outages := forget_outages(store.folder(experiment.id) for experiment in asked):
+        said = (
+            "a run failed because of a GPU alone, and is"
+            if outages == 1
+            else f"{outages} runs failed because of a GPU alone, and are"
+        )
+        say(f"{said} tried again")
+    if lacking := without_weights(store, asked, measures):
+        say(f"{words_without_weights(len(lacking))}: trained again")
+    for folder in lacking:
+        folder.remove(LEFT_WEIGHTS)
 
 
 def _round(

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +10,11 @@ import torch
 
 from unweave.config import fingerprint
 from unweave.data.world import Data, World
-from unweave.runs.folder import RunFolder
+from unweave.runs.folder import WEIGHTS, RunFolder
 from unweave.studies.failures import file_of, is_full, record, record_crash, record_of_measure
 from unweave.studies.leases import Holder
 from unweave.studies.measures.measure import Measure
+from unweave.studies.outage import note_fault
 from unweave.studies.pack import Pack
 from unweave.studies.store import Store
 from unweave.training.batches import load_together
@@ -21,7 +22,7 @@ from unweave.training.experiment import Experiment, form_of, form_of_card
 from unweave.training.fleet.choice import models_that_fit, side_by_side
 from unweave.training.fleet.share import share_of_card
 from unweave.training.loop import say, train
-from unweave.training.many import train_many
+from unweave.training.many import fault_words, is_gpu_fault, train_many
 from unweave.training.running import GpuFailed, Interrupted, RunOptions
 
 WAIT = 0.5
@@ -34,9 +35,21 @@ def train_and_measure(pack: Pack, root: Path | str, how: RunOptions = RunOptions
     """Train and measure everything in a pack that is not there yet; what others hold is waited for.
 
     A run or a measure that fails leaves its reason in the run's folder, and the rest goes on. Only what is no fault of
-    a run is raised: being asked to stop, and a full disk.
+    a run is raised: being asked to stop, a full disk, and a GPU that fails or cannot be reached.
     """
     store = Store(root).prepare()
+    try:
+        _take_turns(pack, store, how)
+    except RuntimeError as error:
+        if not isinstance(error, GpuFailed) and not is_gpu_fault(error):
+            raise
+        words = fault_words(error.__cause__ or error if isinstance(error, GpuFailed) else error)
+        note_fault(store.home, pack, words)
+        raise GpuFailed(f"{words}. Nothing is lost: the same command goes on") from error
+
+
+def _take_turns(pack: Pack, store: Store, how: RunOptions) -> None:
+    """Perform what nobody else does, until all has come to its end."""
     waiting = list(pack.experiments)
     with Holder(store.home) as holder:
         how = replace(how, stop=lambda asked=how.stop: asked() or holder.lost)  # type: ignore[misc]
@@ -82,7 +95,7 @@ def take_measures(measures: Sequence[Measure], run_id: str, store: Store) -> Non
                 found = measure(run) if run.experiment.objective.encodes else {}
                 folder.write_json(measure.file, dict(found))
         except Exception as error:
-            if is_full(error) or isinstance(error, BlockingIOError):
+            if _is_elsewhere(error):
                 raise
             record_of_measure(folder, measure, error)
 
@@ -125,13 +138,11 @@ def _train(experiments: Sequence[Experiment], store: Store, how: RunOptions) -> 
     begin = time.monotonic()
     try:
         _train_together(todo, store, how)
-    except GpuFailed:
-        raise  # no fault of the models, and nothing more can be done in this process
     except Interrupted:
         _note_cost(todo, store, time.monotonic() - begin)
         raise
     except Exception as error:
-        if is_full(error) or isinstance(error, BlockingIOError):
+        if _is_elsewhere(error):
             raise
         if len(todo) > 1:
             for experiment in todo:
@@ -142,6 +153,11 @@ def _train(experiments: Sequence[Experiment], store: Store, how: RunOptions) -> 
         return
     _note_cost(todo, store, time.monotonic() - begin)
     _note_share(todo, store)
+
+
+def _is_elsewhere(error: Exception) -> bool:
+    """Whether an error is no fault of the run: of the disk, of who else writes, or of a GPU."""
+    return is_full(error) or isinstance(error, BlockingIOError | GpuFailed) or is_gpu_fault(error)
 
 
 def _note_cost(experiments: Sequence[Experiment], store: Store, seconds: float) -> None:
@@ -191,6 +207,22 @@ def missing_measures(folder: RunFolder, measures: Sequence[Measure]) -> list[Mea
     """Measures that were neither taken of a run nor have failed."""
     sums = folder.sums()
     return [measure for measure in measures if measure.file not in sums and file_of(measure) not in sums]
+
+
+def without_weights(store: Store, experiments: Iterable[Experiment], measures: Sequence[Measure]) -> list[RunFolder]:
+    """Runs that came without weights and lack measures: only training can bring these."""
+    folders = [store.folder(experiment.id) for experiment in experiments]
+    left_behind = [folder for folder in folders if folder.trained and not folder.has(WEIGHTS)]
+    return [folder for folder in left_behind if missing_measures(folder, measures)]
+
+
+def words_without_weights(count: int) -> str:
+    """So many runs are of that kind."""
+    return (
+        f"{count} runs came without weights and lack measures"
+        if count != 1
+        else ("a run came without weights and lacks measures")
+    )
 
 
 @contextlib.contextmanager

@@ -26,8 +26,9 @@ from unweave.models import (
 )
 from unweave.models.initialise import Scheme
 from unweave.models.likelihoods import Bernoulli, Gaussian
-from unweave.models.networks import MLP, Conv
-from unweave.models.objectives.beta_vae import BetaVAE
+from unweave.models.networks import MLP, Conv, Linear
+from unweave.models.objectives.ae import AE
+from unweave.models.objectives.beta_vae import VAE, BetaVAE
 from unweave.models.optimisers import Adam
 from unweave.runs.folder import RunFolder
 from unweave.trusted import Untrusted, trust_words
@@ -60,9 +61,9 @@ class Plan:
     precision: str = field(
         default="auto", metadata={"help": "auto, bf16, tf32 or fp32 products; sums and weights are fp32 always"}
     )
-    dense: Literal["mapped", "kernels"] = later(
-        "mapped",
-        help="fully connected models on a GPU: mapped by PyTorch, or by kernels of our own, which nobody has timed yet",
+    dense: Literal["auto", "mapped", "kernels"] = later(
+        "auto",
+        help="fully connected models on a GPU: mapped by PyTorch, by kernels of our own, or (auto) small ones by these",
     )
 
     def resolve(self) -> "Plan":
@@ -169,6 +170,13 @@ class Experiment:
     def n_updates(self) -> int:
         """Updates of the weights; fewer than steps for one faithful imitation."""
         return self.objective.iterations(self.steps)
+
+    @property
+    def whole_steps(self) -> bool:
+        """Whether one kernel is tried that makes whole steps of small dense models, many at a time."""
+        wanted = self.plan.dense != "mapped" and self.plan.device.startswith("cuda")
+        known = isinstance(self.network, MLP | Linear) and type(self.objective) in (AE, VAE, BetaVAE)
+        return wanted and known and importlib.util.find_spec("triton") is not None
 
     @property
     def id(self) -> str:

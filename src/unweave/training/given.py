@@ -8,18 +8,22 @@ from torch import nn
 from unweave.files import require_folder
 from unweave.models.method import Given, Method
 from unweave.models.optimisers import Tensors
-from unweave.runs.folder import RunFolder
+from unweave.runs.folder import WEIGHTS, RunFolder
 from unweave.training.checkpoint import read_tensors
-
-WEIGHTS = "model.safetensors"
 
 
 def given_run(folder: str) -> Given:
-    """A finished run by its folder, as a method names it."""
+    """A finished run by its folder, as a method names it; its weights may have been left behind."""
     run = RunFolder(require_folder(folder, "the folder of a finished run"))
-    if not run.has(WEIGHTS):
-        raise FileNotFoundError(f"{run.path} has no trained model: it is not finished, or its weights are elsewhere")
-    return Given(str(run.path.resolve()), run.sums()[WEIGHTS])
+    if not run.trained:
+        _with_weights(run)
+    return Given(str(run.path.resolve()), run.weights_checksum)
+
+
+def check_given(method: Method) -> None:
+    """Refuse a method that begins with weights that are not on this machine."""
+    for given, _ in method.given.values():
+        _with_weights(RunFolder(require_folder(given.run, "the folder of a finished run")))
 
 
 @torch.no_grad()
@@ -37,10 +41,14 @@ def fill_given(method: Method, networks: Mapping[str, nn.Module]) -> None:
 
 
 def _part(given: Given, part: str) -> Tensors:
-    run = RunFolder(require_folder(given.run, "the folder of a finished run"))
-    if not run.has(WEIGHTS):
-        raise FileNotFoundError(f"{run.path} has no trained model: it is not finished, or its weights are elsewhere")
+    run = _with_weights(RunFolder(require_folder(given.run, "the folder of a finished run")))
     if given.checksum not in ("", run.sums()[WEIGHTS]):
         raise ValueError(f"{run.path} is not the run that was named: its weights differ from those of then")
     tensors, _ = read_tensors(run.read(WEIGHTS), run.path / WEIGHTS)
     return {name.partition(".")[2]: held for name, held in tensors.items() if name.startswith(f"{part}.")}
+
+
+def _with_weights(run: RunFolder) -> RunFolder:
+    if not run.has(WEIGHTS):
+        raise FileNotFoundError(f"{run.path} has no trained model: it is not finished, or its weights are elsewhere")
+    return run

@@ -41,7 +41,7 @@ def train(
         claim(run, experiment)
         return run.path
     refuse_others(run, experiment)
-    if experiment.plan.precision == "bf16" or experiment.plan.dense == "kernels":
+    if experiment.plan.precision == "bf16" or experiment.whole_steps or experiment.plan.dense == "kernels":
         return _train_as_fleet(run, experiment, data, how)
     if data is not None:
         check_supervision(experiment, data)

@@ -158,11 +158,20 @@ def _hold_and_train(pairs: Sequence[Pair], home: RunFolder, data: Data, how: Run
         shutil.rmtree(home.path)
 
 
+FAULTS = ("CUDA error", "CUDA driver error", "CUBLAS_STATUS", "cuDNN error")
+OUT_OF_REACH = ("cudaGetDeviceCount", "CUDA initialization", "CUDA unknown error", "No CUDA GPUs are available")
+"""What PyTorch says where a GPU or its driver failed, and where there is no way to it."""
+
+
 def is_gpu_fault(error: BaseException) -> bool:
-    """Whether an error comes from a GPU or its driver, by no fault of what was computed."""
-    words = str(error)
-    named = any(name in words for name in ("CUDA error", "CUDA driver error", "CUBLAS_STATUS", "cuDNN error"))
-    return isinstance(error, RuntimeError) and named and not isinstance(error, torch.cuda.OutOfMemoryError)
+    """Whether an error comes from a GPU, its driver or the way to it, by no fault of what was computed."""
+    known = isinstance(error, RuntimeError) and not isinstance(error, torch.cuda.OutOfMemoryError)
+    return known and names_gpu_fault(str(error))
+
+
+def names_gpu_fault(words: str) -> bool:
+    """Whether the words of an error say so."""
+    return any(name in words for name in (*FAULTS, *OUT_OF_REACH))
 
 
 def fault_words(error: BaseException) -> str:
@@ -180,8 +189,8 @@ def _train(pairs: Sequence[Pair], home: RunFolder, data: Data, how: RunOptions) 
     experiments, folders = [e for e, _ in pairs], [folder for _, folder in pairs]
     for_all(lambda pair: refuse_others(pair[1], pair[0]), pairs)
     torch.set_num_threads(experiments[0].plan.threads)
-    with kept_kernels(experiments[0].plan.device, say):
-        engine = FleetEngine(experiments, data, say)
+    kernels = kept_kernels(experiments[0].plan.device, say)
+    with kernels, contextlib.closing(FleetEngine(experiments, data, say)) as engine:
         home.write_json(LIST, [folder.path.name for folder in folders])
         for_all(lambda place: _join(*pairs[place], home, place), range(len(pairs)))
         failures = drive(engine, folders, home, how)

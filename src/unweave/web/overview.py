@@ -19,7 +19,7 @@ def run_answer(path: Path, run_id: str) -> RunAnswer:
     """Everything that is known of a run before its model is opened."""
     run = Run(path)
     try:
-        experiment, state = run.experiment, state_of(run.files)
+        experiment, state = run.experiment, state_of(run.files, thorough=True)
     except Untrusted as error:
         return _without_code(run.files, run_id, str(error))
     card = experiment.world.card()
@@ -57,7 +57,7 @@ def _columns(known: Columns | None) -> list[ColumnAnswer]:
 
 def _without_code(files: RunFolder, run_id: str, sentence: str) -> RunAnswer:
     """A run that names code of somebody else's: all that its files say, and how to allow it."""
-    config, state = files.read_json("config.json"), state_of(files)
+    config, state = files.read_json("config.json"), state_of(files, thorough=True)
     world, objective, steps = config.get("world"), config.get("objective"), _whole(config.get("steps"))
     return RunAnswer(
         id=run_id,

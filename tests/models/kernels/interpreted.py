@@ -1,6 +1,7 @@
 """Run in a process of its own with Triton's interpreter: kernels on small shapes, their distance from PyTorch as JSON.
 
-Every case compares all gradients of a stack of two models with those of the portable engine.
+Every case compares all gradients of a stack of a few models with those of the portable engine, and no kernel may leave
+its tensors meanwhile.
 """
 
 import json
@@ -13,6 +14,7 @@ from typing import Any
 
 import torch
 import triton.language as tl
+from bounds import watched  # beside this file
 from triton.runtime import interpreter
 
 from unweave.data.micro import Micro
@@ -51,7 +53,20 @@ CASES = {
     "learned noise": ((16, 16), (4, 4), (1, 8, 8), "bytes", "gaussian_learned", "beta_vae"),
     "squared error": ((16, 16), (4, 4), (3, 8, 8), "bytes", "squared_error", "ae"),
     "full covariance": ((16, 16), (4, 4), (1, 8, 8), "bytes", "bernoulli", "beta_vae_full"),
+    "floats": ((16, 32, 16), (4, 4, 2), (1, 8, 8), "floats", "bernoulli", "beta_tcvae"),
+    "coloured floats": ((16, 16), (4, 4), (3, 8, 8), "floats", "bernoulli", "dip_vae_ii"),
+    "narrow floats": ((16, 16), (2, 2), (3, 8, 12), "floats", "bernoulli", "ae"),
+    "study": ((32, 32, 64, 64), (4, 4, 2, 2), (1, 64, 64), "floats", "bernoulli", "beta_vae"),
+    "large colours": ((32, 32, 64, 64), (4, 4, 4, 4), (3, 64, 64), "bytes", "bernoulli", "vae"),
 }
+SIZES = {
+    "floats": (3, 9),
+    "coloured floats": (3, 10),
+    "narrow floats": (2, 11),
+    "study": (2, 1),
+    "large colours": (1, 1),
+}
+"""Models and examples of each, where they are not 2 and 3: more examples than a program sums, and no multiple of it."""
 
 
 def distances(name: str, precision: str) -> dict[str, float]:
@@ -59,17 +74,19 @@ def distances(name: str, precision: str) -> dict[str, float]:
     channels, kernels, shape, packing, likelihood, objective = CASES[name]
     last.PROGRAMS = 3
     generator = torch.Generator().manual_seed(7)
+    n_models, batch = SIZES.get(name, (2, 3))
     size = (shape[1] * shape[2] // 8,) if packing == "bits" else shape
     store = torch.randint(0, 256, (30, *size), generator=generator, dtype=torch.uint8)
+    store = store / 255 if packing == "floats" else store
     data = Data(store, shape, packing)
     network = Conv(channels=channels, kernels=kernels, hidden=16)
     members = arrange(
         [
             Experiment(
                 Micro(), OBJECTIVES[objective](), network, LIKELIHOODS[likelihood](),
-                batch_size=3, latents=3, seed=seed, init="pytorch", plan=Plan("cpu", 1),
+                batch_size=batch, latents=3, seed=seed, init="pytorch", plan=Plan("cpu", 1),
             )
-            for seed in (0, 1)
+            for seed in range(n_models)
         ]
     )  # fmt: skip
     template, source = template_of(members, shape), source_of(members.experiments, data)
@@ -78,7 +95,7 @@ def distances(name: str, precision: str) -> dict[str, float]:
     for engine in (portable(template), conv_stack(template, precision)):
         fleet = new_fleet(members, engine, len(data), shape)
         if engine.name == "kernels":
-            engine.rows[(2, fleet.parameters.device)] = torch.full_like(fleet.parameters, float("nan"))
+            engine.rows[(n_models, fleet.parameters.device)] = torch.full_like(fleet.parameters, float("nan"))
         seen = (stored if engine.reads_stored else images)(source, draws, "images")
         found, _ = engine.gradients(fleet.parameters, fleet.weights, seen, draws["noise"], total_loss_of(fleet, draws))
         gradients.append(engine.layout.views(found))
@@ -150,4 +167,6 @@ def adam() -> dict[str, float]:
 if __name__ == "__main__":
     name, _, precision = sys.argv[1].partition(" in ")
     others = {"adam": adam, "discriminators": lambda: discriminators(precision or "fp32")}
-    print(json.dumps(others[name]() if name in others else distances(name, precision or "fp32")))
+    with watched():
+        found = others[name]() if name in others else distances(name, precision or "fp32")
+    print(json.dumps(found))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from bounds import watched
 from interpreted import _far  # beside this file; it mends the interpreter's products of bf16 numbers
 from triton.runtime import interpreter
 
@@ -204,7 +205,9 @@ def _parts(fleet: Fleet) -> list[torch.Tensor]:
 if __name__ == "__main__":
     name, _, precision = sys.argv[1].partition(" in ")
     others = {"adagrad": adagrad, "failing": failing, "resuming": resuming}
-    if name in others:
-        print(json.dumps(others[name]()))
-    else:
-        print(json.dumps(whole(name) if name in WHOLE else layers(name, precision or "fp32")))
+    with watched():
+        if name in others:
+            found = others[name]()
+        else:
+            found = whole(name) if name in WHOLE else layers(name, precision or "fp32")
+    print(json.dumps(found))

@@ -1,4 +1,4 @@
-"""Every kernel under Triton's interpreter, on small shapes, against PyTorch."""
+"""Every kernel under Triton's interpreter, on small shapes, against PyTorch; none leaves its tensors."""
 
 import importlib.util
 import json
@@ -38,6 +38,9 @@ def interpreted(case: str) -> dict[str, float]:
         pytest.param("learned noise", marks=pytest.mark.slow),
         pytest.param("squared error", marks=pytest.mark.slow),
         pytest.param("full covariance", marks=pytest.mark.slow),
+        pytest.param("floats", marks=pytest.mark.slow),
+        pytest.param("coloured floats", marks=pytest.mark.slow),
+        pytest.param("narrow floats", marks=pytest.mark.slow),
     ],
 )
 def test_the_kernels_gradients_are_the_portable_ones(case: str) -> None:
@@ -46,7 +49,13 @@ def test_the_kernels_gradients_are_the_portable_ones(case: str) -> None:
     assert max(found.values()) < 1e-5, found
 
 
-@pytest.mark.parametrize("case", ["tuned tiles in bf16", pytest.param("colours in bf16", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "tuned tiles in bf16",
+        *(pytest.param(f"{name} in bf16", marks=pytest.mark.slow) for name in ("colours", "study", "large colours")),
+    ],
+)
 def test_gradients_in_bf16_are_the_portable_ones_to_its_rounding(case: str) -> None:
     found = interpreted(case)
     # a bf16 number has 8 bits; every layer rounds once more

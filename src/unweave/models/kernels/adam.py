@@ -24,7 +24,7 @@ def adam_stack(
     n_models, size = parameters.shape
     tiles = triton.cdiv(size, BLOCK)
     _adam[(n_models * tiles,)](
-        parameters, gradients, first, second, rounded, rates, root, good, size, tiles,
+        parameters, gradients, first, second, rounded, rates.contiguous(), root, good, size, tiles,
         beta1, beta2, 1.0 - beta1, 1.0 - beta2, epsilon, BLOCK, num_warps=8,
     )  # fmt: skip
 
@@ -38,7 +38,7 @@ def adagrad_stack(
     n_models, size = parameters.shape
     tiles = triton.cdiv(size, BLOCK)
     _adagrad[(n_models * tiles,)](
-        parameters, gradients, squares, rounded, rates, good, size, tiles, epsilon, BLOCK, num_warps=8
+        parameters, gradients, squares, rounded, rates.contiguous(), good, size, tiles, epsilon, BLOCK, num_warps=8
     )
 
 

@@ -62,6 +62,7 @@ class ConvStack:
     ) -> tuple[Float[Tensor, "model size"], StackedCode]:  # fmt: skip
         """The gradient of every model's loss, and the codes it was computed from."""
         gradients, side = self._row(parameters), aside(len(parameters), parameters.device)
+        examples = examples.contiguous()
         later = side or in_turn
         seen = ready(self.convolutions[0], self._frame(examples), examples, self.precision.stored)
         shown = seen if seen[0].packing == MASKS else (self._frame(examples), examples)
@@ -120,7 +121,7 @@ class ConvStack:
         *images, features = layers
         so_far, last = None, list(self.heads)[-1]
         for name, head in self.heads.items():
-            slope = slopes[name].to(stored)
+            slope = slopes[name].to(stored).contiguous()
             later(dense_weight_gradient, head, slope, features, gradients, product)
             dtype, like = (stored, features) if name == last else (torch.float32, None)
             so_far = dense_input_gradient(head, slope, weights, product, dtype=dtype, like=like, add=so_far)
@@ -137,7 +138,7 @@ class ConvStack:
     ) -> tuple[list[Tensor], Tensor, dict[str, Tensor]]:
         """Kept activations, the reconstruction losses, and the leaves by which those are differentiated."""
         stored, product = self.precision.stored, self.precision.product
-        code = sampled.to(stored)
+        code = sampled.to(stored).contiguous()
         hidden = dense_forward(self.dense, code, weights, product, activate=True, dtype=stored)
         wide = dense_forward(self.spread, hidden, weights, product, activate=True, dtype=stored)
         first = self.deconvolutions[0]

@@ -54,7 +54,7 @@ class DenseKernels:
         encoded, heads = self._encode(weights, examples)
         heads = {name: head.requires_grad_() for name, head in heads.items()}
         code = self._code(heads, noise)
-        decoded = self._through(self.hidden, self.curved[1], code.sampled.detach().to(stored), weights)
+        decoded = self._through(self.hidden, self.curved[1], code.sampled.detach().to(stored).contiguous(), weights)
         outputs = dense_forward(
             self.output, decoded[-1], weights, self.precision.product, activate=False, dtype=torch.float32
         )

@@ -158,10 +158,12 @@ def _first_patches(
         patch = tl.load(examples + begin[:, None] + there[None, :], mask=inside[:, None], other=0.0)
     else:
         PAD: tl.constexpr = (K - 2) // 2
-        channel, tap = k % C, k // C
+        CP: tl.constexpr = 1 if C == 1 else 4
+        channel, tap = k % CP, k // CP
         line = (2 * y - PAD - TOP)[:, None] + (tap // K)[None, :]
         column = (2 * x - PAD - LEFT)[:, None] + (tap % K)[None, :]
-        ok = inside[:, None] & (tap < K * K)[None, :] & (line >= 0) & (line < HEIGHT) & (column >= 0) & (column < WIDTH)
+        ok = inside[:, None] & ((tap < K * K) & (channel < C))[None, :]
+        ok = ok & (line >= 0) & (line < HEIGHT) & (column >= 0) & (column < WIDTH)
         patch = stored_pixels(examples, image[:, None], channel[None, :], line, column, ok, PACKING, C, HEIGHT, WIDTH)
     return patch
 

@@ -75,13 +75,15 @@ def last_backward(
     n_models, n_batch = small.shape[:2]
     parts, chosen = triton.cdiv(n_batch, IMAGES_AT_ONCE), _tiles("last", small.dtype, channels)
     size, taps = taps_padded(join), 16 * channels
+    # the slope of a plain sum is one number, expanded
+    pixels, scale = pixels.contiguous(), gradients if scale is None else scale.contiguous()
     slope = torch.empty_like(small)
     shares = gradients.new_empty(n_models, parts, taps + 1, join.n_small)
     rows = min(chosen.rows, triton.next_power_of_2(join.height * join.width))
     _last_backward[(n_models * parts,)](
-        pixels, gradients if scale is None else scale, small, weights, slope, shares, weights.stride(0),
+        pixels, scale, small, weights, slope, shares, weights.stride(0),
         join.weight_at, parts, n_batch, join.height, join.width, channels, join.n_small, size, pitch(channels),
-        scale is not None, IMAGES_AT_ONCE, rows, product, num_warps=chosen.warps, num_stages=chosen.stages,
+        scale is not gradients, IMAGES_AT_ONCE, rows, product, num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
     later(add_up, shares[:, :, :taps].flatten(2), gradients[:, join.weight_at : join.weight_at + taps * join.n_small])
     later(add_up, shares[:, :, taps], bias_gradient)

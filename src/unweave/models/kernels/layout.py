@@ -8,7 +8,7 @@ from itertools import accumulate
 
 import torch
 
-from unweave.shapes import Float, Tensor
+from unweave.shapes import Float, Shaped, Tensor
 
 Order = tuple[int, ...]
 
@@ -37,7 +37,7 @@ class Layout:
         """Values in a row."""
         return sum(self.sizes)
 
-    def views(self, flat: Float[Tensor, "model size"]) -> dict[str, Float[Tensor, "model ..."]]:
+    def views(self, flat: Shaped[Tensor, "model size"]) -> dict[str, Shaped[Tensor, "model ..."]]:
         """Every parameter of the whole stack in its own shape; writing into one changes the row."""
         places = zip(self.names, self.shapes, self.orders, self.offsets.values())
         return {name: _view(flat, offset, shape, order) for name, shape, order, offset in places}
@@ -50,7 +50,7 @@ class Layout:
             view[0][tuple(slice(0, size) for size in given.shape)] = given
         return row[0]
 
-    def rows(self, tensors: Mapping[str, Float[Tensor, "model ..."]]) -> Float[Tensor, "model size"]:
+    def rows(self, tensors: Mapping[str, Shaped[Tensor, "model ..."]]) -> Shaped[Tensor, "model size"]:
         """Stacked parameters (or their gradients) as rows."""
         parts = []
         for name, order, size in zip(self.names, self.orders, self.sizes):
@@ -64,16 +64,21 @@ class Layout:
     def fitted(self, flat: Tensor) -> Tensor:
         """Rows of the same parameters, laid one after the other as they are, in this layout; others stay."""
         plain = Layout(self.names, self.shapes, tuple(tuple(range(len(shape))) for shape in self.shapes))
-        if flat.dim() != 2 or plain.size == self.size or flat.shape[1] != plain.size:
+        if flat.dim() not in (1, 2) or plain.size == self.size or flat.shape[-1] != plain.size:
             return flat
-        return self.rows(plain.views(flat))
+        found = self.rows(plain.views(flat.reshape(-1, plain.size)))
+        return found.reshape(*flat.shape[:-1], self.size)
 
 
-def layout_of(module: torch.nn.Module, *, kernels: bool = False) -> Layout:
+ALIGNED = 64
+"""Values that a row and each of its parameters begin at a multiple of, where that matters: 256 bytes."""
+
+
+def layout_of(module: torch.nn.Module, *, kernels: bool = False, aligned: bool = False) -> Layout:
     """The layout of a module's parameters. For kernels, convolution weights lie as [row, column, big, small]."""
     named = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
     orders = tuple(_order(shape, kernels) for shape in named.values())
-    return Layout(tuple(named), tuple(named.values()), orders, 64 if kernels else 1)
+    return Layout(tuple(named), tuple(named.values()), orders, ALIGNED if kernels or aligned else 1)
 
 
 def _order(shape: tuple[int, ...], kernels: bool) -> Order:

@@ -216,9 +216,9 @@ def follow(size: str, asked: Asked, results: Results) -> list[Experiment]:
 
 
 def manipulations(place: Place, amount: Amount, asked: Asked, results: Results) -> dict[str, Experiment]:
-    """The manipulation and its controls, as the finished models decide; none while there are none to choose from."""
+    """The manipulation and its controls, as the models to choose from decide; none while one of these is missing."""
     found: dict[str, Experiment] = {}
-    if not ids_of(results, _candidates(place, amount)):
+    if not _all_known(results, _candidates(place, amount)):
         return found
     for seed, (kind, control) in enumerate(KINDS.items()):
         if kind == MODIFIED or kind in asked.controls:
@@ -228,6 +228,16 @@ def manipulations(place: Place, amount: Amount, asked: Asked, results: Results) 
             base = replace(_candidate(place, amount, 0), seed=seed)
             found[kind] = manipulation(base, attack, (tuple(sides[0]), tuple(sides[1])))
     return found
+
+
+def _all_known(results: Results, models: Sequence[Experiment]) -> bool:
+    """Whether each of some models is measured, or failed: before that, a choice among them could change."""
+    ids = ids_of(results, models)
+    folders = [results.store.folder(one) for one in ids]
+    return len(ids) == len(models) and all(
+        one.has("failure.json") or (one.trained and (one.names("measures/") or one.names("failures/")))
+        for one in folders
+    )
 
 
 def chosen_from(place: Place, amount: Amount, results: Results) -> tuple[Candidate, ...]:
@@ -328,9 +338,8 @@ def about(size: str) -> tuple[str, ...]:
         )
     if size == "small":
         notes.append(
-            "dSprites alone, a fifteenth of the published steps at five times the learning rate. Planned for ten"
-            " minutes of one H200 without the GAN, and five more with it, from the measured µs a model-step; it judges"
-            " signs and orders, no numbers."
+            "dSprites alone, a fifteenth of the published steps at five times the learning rate (5·10⁻⁴), also for the"
+            " manipulation; it judges signs and orders, no numbers."
         )
     if size == "paper":
         notes.append(

@@ -20,7 +20,7 @@ from unweave.recipes.zietlow2022.bias import (
     methods_of,
     places_of,
 )
-from unweave.recipes.zietlow2022.bias_table import Groups, undecided
+from unweave.recipes.zietlow2022.bias_table import Groups, score_words, undecided
 from unweave.studies.results import Results
 from unweave.studies.statistics.line_search import line_search
 from unweave.studies.statistics.settings import column
@@ -43,7 +43,9 @@ def judge_search(metric: str, results: Results, size: str) -> Outcome:
     claims = [_claim(groups, place, method, metric) for place in places for method in methods]
     if size == "smoke":
         claims = [undecided(one, "this size shows that the chain runs, and gives no verdict") for one in claims]
-    figures = {f"{metric} on modified {place.title}": _figure(groups, place, methods, metric) for place in places}
+    figures = {
+        f"{score_words(metric)} on modified {place.title}": _figure(groups, place, methods, metric) for place in places
+    }
     rows = [row for place in places for method in methods for row in _rows(groups, place, method, metric)]
     scales = ", ".join(f"{scale:g}" for scale in AMOUNTS[size].scales)
     rule = (
@@ -59,7 +61,7 @@ def _claim(groups: Groups, place: Place, method: str, metric: str) -> Comparison
     scaled = _kept(groups.get((place.title, method, MODIFIED)), place, method, metric)
     best = max(scaled, key=lambda scale: float(np.mean(list(scaled[scale].values()))), default=None)
     original = _kept(groups.get((place.title, method, ORIGINAL)), place, method, metric).get(1.0, {})
-    what = f"{place.title}, {method}: {metric} on original images beside the best scale on modified ones"
+    what = f"{place.title}, {method}: {score_words(metric)} on original images beside the best scale on modified ones"
     return compare_difference(what, original, {} if best is None else scaled[best], 1)
 
 
@@ -110,4 +112,4 @@ def _figure(groups: Groups, place: Place, methods: tuple[str, ...], metric: str)
             names.append(f"{method} × {scale:g}")
             samples.append(list(kept.get(scale, {}).values()))
             families.append(number)
-    return violins(samples or [[]], names or ["none"], "", metric, families=families or [0])
+    return violins(samples or [[]], names or ["none"], "", score_words(metric), families=families or [0])

@@ -9,7 +9,7 @@ import numpy as np
 
 from unweave.pages.outcome import Outcome
 from unweave.plots.violins import violins
-from unweave.recipes.controls import apart
+from unweave.recipes.controls import altered, apart, with_columns
 from unweave.recipes.reproduction import Control, Judge
 from unweave.recipes.zietlow2022.bias import (
     COLUMNS,
@@ -60,7 +60,7 @@ def judge_table(
     if size == "smoke":
         claims = [undecided(one, "this size shows that the chain runs, and gives no verdict") for one in claims]
     figures = {
-        f"{metric} on {place.title}": _figure(groups, place, metric, methods_of(size, TABLE))
+        f"{score_words(metric)} on {place.title}": _figure(groups, place, metric, methods_of(size, TABLE))
         for place in places_of(size)
         if any(key[0] == place.title for key in groups)
     }
@@ -80,9 +80,44 @@ def judge_table(
 
 def any_condition(judge: Judge) -> Control:
     """Scores dealt to original, modified and noisy images, and to all methods, at random."""
-    per_factor = [f"alignment.per_factor.{name}" for place in PLACES.values() for name in factors_of(place)]
     sentence = "scores dealt to all methods and to original, modified and noisy images at random."
-    return apart(judge, sentence, [*COLUMNS.values(), *per_factor])
+    return apart(judge, sentence, _score_columns())
+
+
+def noise_instead(judge: Judge) -> Control:
+    """Noise in the place of the manipulation: a drop that it gives too is not the manipulation's."""
+    sentence = (
+        "scores on noisy images in the place of those on modified ones, but those on original ones where modified"
+        " images score lower than noisy ones (p ≤ 0.05): the drop is then more than noise gives."
+    )
+    return altered(judge, "noise", sentence, _noise_for_modified, draws=1, about=DROPS)
+
+
+DROPS = "original beside modified images|lower on modified images"
+"""Claims that a score falls, as regular expression."""
+
+
+def _noise_for_modified(results: Results, generator: np.random.Generator) -> Results:
+    groups, ids = grouped(results), results.table["id"].to_list()
+    columns = [name for name in _score_columns() if name in results.table.columns]
+    changed = {name: dict(zip(ids, results.table[name].to_list())) for name in columns}
+    for (title, method, condition), part in groups.items():
+        if condition != MODIFIED:
+            continue
+        for name in columns:
+            original, noisy, modified = (
+                {} if (found := groups.get((title, method, one))) is None else by_seed(found, name)
+                for one in (ORIGINAL, NOISE, MODIFIED)
+            )
+            further = compare_difference("", noisy, modified, 1).verdict == "agrees"
+            taken = original if further else noisy
+            changed[name] |= {run: taken.get(seed, math.nan) for run, seed in part.select("id", "seed").iter_rows()}
+    return with_columns(results, {name: list(values.values()) for name, values in changed.items()})
+
+
+def _score_columns() -> list[str]:
+    per_factor = [f"alignment.per_factor.{name}" for place in PLACES.values() for name in factors_of(place)]
+    return list(dict.fromkeys([*COLUMNS.values(), *per_factor]))
 
 
 def factors_of(place: Place) -> tuple[str, ...]:
@@ -97,7 +132,14 @@ def undecided(one: Comparison, why: str) -> Comparison:
     return replace(one, verdict="cannot tell", note="; ".join(filter(None, (one.note, why))))
 
 
+def score_words(metric: str) -> str:
+    """A metric's name in a sentence: one of them is called as a method is."""
+    return "FactorVAE score" if metric == "FactorVAE" else metric
+
+
 def _claims(groups: Groups, place: Place, metric: str, size: str) -> list[Comparison]:
+    score = score_words(metric)
+
     def values(method: str, condition: str) -> dict[int, float]:
         part = groups.get((place.title, method, condition))
         return {} if part is None else by_seed(part, COLUMNS[metric])
@@ -110,13 +152,13 @@ def _claims(groups: Groups, place: Place, metric: str, size: str) -> list[Compar
     found = []
     for method in methods_of(size, TABLE):
         if method in VARIATIONAL:
-            found.append(differ(f"{metric} on original beside modified images", method, ORIGINAL, MODIFIED, 1))
-            found.append(differ(f"{metric} on noisy beside modified images", method, NOISE, MODIFIED, 1))
+            found.append(differ(f"{score} on original beside modified images", method, ORIGINAL, MODIFIED, 1))
+            found.append(differ(f"{score} on noisy beside modified images", method, NOISE, MODIFIED, 1))
         elif method in OTHERS:
-            found.append(differ(f"{metric} stays on modified images", method, ORIGINAL, MODIFIED, 0))
-    found.append(differ(f"control, {metric} where both sides are the same models", "β-VAE", ORIGINAL, SAME, 0))
+            found.append(differ(f"{score} stays on modified images", method, ORIGINAL, MODIFIED, 0))
+    found.append(differ(f"control, {score} where both sides are the same models", "β-VAE", ORIGINAL, SAME, 0))
     found.append(
-        differ(f"control, {metric} of the exchanged beside the true manipulation", "β-VAE", REVERSED, MODIFIED, 1)
+        differ(f"control, {score} of the exchanged beside the true manipulation", "β-VAE", REVERSED, MODIFIED, 1)
     )
     return found
 
@@ -128,7 +170,7 @@ def with_effect(one: Comparison, first: Mapping[int, float], second: Mapping[int
     spread = float(known.std(ddof=1)) if len(known) > 1 else 0.0
     if spread == 0.0:
         return one
-    return replace(one, note="; ".join(filter(None, (one.note, f"d = {known.mean() / spread:.2f}"))))
+    return replace(one, note="; ".join(filter(None, (one.note, f"d = {known.mean() / spread:.2f}".replace("-", "−")))))
 
 
 def _cells(groups: Groups, place: Place, metric: str, published: Any, size: str) -> list[Comparison]:
@@ -139,7 +181,7 @@ def _cells(groups: Groups, place: Place, metric: str, published: Any, size: str)
     for method, cells in published[place.published].items():
         for condition, (mean, deviation) in zip(CONDITIONS, cells):
             part = groups.get((place.title, method, condition))
-            what = f"{place.title}, {method}, {condition}: {metric}"
+            what = f"{place.title}, {method}, {condition}: {score_words(metric)}"
             values = {} if part is None else by_seed(part, COLUMNS[metric])
             found.append(compare_mean(what, values, mean, tolerance=MARGINS[metric], spread=(deviation, N_SEEDS)))
     return found
@@ -179,4 +221,4 @@ def _figure(groups: Groups, place: Place, metric: str, methods: tuple[str, ...])
                 names.append(f"{method} {condition}")
                 samples.append(list(by_seed(part, COLUMNS[metric]).values()))
                 families.append(number)
-    return violins(samples, names, "", metric, families=families)
+    return violins(samples, names, "", score_words(metric), families=families)

@@ -53,10 +53,14 @@ def judge_with(results: Results, size: str, times: float = 1.0) -> Outcome:
         rows.append({"world": title, "manipulation": kind, "farthest pixel": farthest} | _told(first, last))
     if size == "smoke":
         claims = [undecided(one, "this size shows that the chain runs, and gives no verdict") for one in claims]
-    note = "Whether people see the change is not judged here: the pictures are shown, with the change amplified."
+    notes = (
+        "Whether people see the change is not judged here: the pictures are shown, with the change amplified.",
+        "With a Bernoulli likelihood a grey pixel costs at least its entropy, so that any change of a black background"
+        " raises both losses; what counts is their gap.",
+    )
     models = [row for place in places_of(size, ASKED) for row in _models(place, results, size)]
     tables = {"Losses of the two sides": rows, "The models to choose from": models}
-    return Outcome(tuple(claims), figures, tables, (*about(size), note))
+    return Outcome(tuple(claims), figures, tables, (*about(size), *notes))
 
 
 def _models(place: Place, results: Results, size: str) -> list[dict[str, Any]]:
@@ -64,7 +68,7 @@ def _models(place: Place, results: Results, size: str) -> list[dict[str, Any]]:
     return [
         {
             "world": place.title,
-            "seed": one.seed,
+            "seed": str(one.seed),
             "MIG": one.score,
             "latents in use": one.n_active,
             "side": side_words(one),

@@ -5,8 +5,25 @@ from typing import TYPE_CHECKING, Any
 from unweave.pages.outcome import Outcome
 from unweave.plots.violins import violins
 from unweave.recipes.reproduction import Reproduction
-from unweave.recipes.zietlow2022.bias import MODIFIED, ORIGINAL, Asked, Place, about, bias_study, grouped, places_of
-from unweave.recipes.zietlow2022.bias_table import Groups, any_condition, factors_of, undecided, with_effect
+from unweave.recipes.zietlow2022.bias import (
+    CONDITIONS,
+    MODIFIED,
+    ORIGINAL,
+    Asked,
+    Place,
+    about,
+    bias_study,
+    grouped,
+    places_of,
+)
+from unweave.recipes.zietlow2022.bias_table import (
+    Groups,
+    any_condition,
+    factors_of,
+    noise_instead,
+    undecided,
+    with_effect,
+)
 from unweave.recipes.zietlow2022.settings import SOURCE, by_seed
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -17,11 +34,11 @@ if TYPE_CHECKING:
 
 TITLE = "MIG falls for every factor"
 
-ASKED = Asked(("β-VAE",), (ORIGINAL, MODIFIED))
+ASKED = Asked(("β-VAE",), CONDITIONS)
 
 
 def study(size: str) -> Study:
-    """β-VAEs on original and on modified images."""
+    """β-VAEs on original and on modified images, and on noisy ones for a control."""
     return bias_study("z-fig-4.9", size, TITLE, ASKED)
 
 
@@ -49,10 +66,12 @@ def _figure(groups: Groups, place: Place) -> "matplotlib.figure.Figure":
     shown: list[tuple[str, list[Any], int]] = [
         (f"{name} {condition}", list(_values(groups, place, name, condition).values()), number)
         for name in factors_of(place)
-        for number, condition in enumerate((ORIGINAL, MODIFIED))
+        for number, condition in enumerate(CONDITIONS)
     ]
     names, samples, families = zip(*shown)
     return violins(list(samples), list(names), "", "MIG", families=list(families))
 
 
-REPRODUCTION = Reproduction("z-fig-4.9", TITLE, f"{SOURCE}, Figure 4.9", study, judge, (any_condition(judge),))
+CONTROLS = (any_condition(judge), noise_instead(judge))
+
+REPRODUCTION = Reproduction("z-fig-4.9", TITLE, f"{SOURCE}, Figure 4.9", study, judge, CONTROLS)

@@ -176,7 +176,8 @@ def _notes(size: str) -> tuple[str, ...]:
         "The theorem is exact and needs no training: the first two rows minimise the loss of a linear β-VAE in double"
         " precision, and draw rotations, on covariances with the eigenvalues"
         f" {', '.join(f'{value:g}' for value in EIGENVALUES)} and random directions. They are the same at every size.",
-        "The other rows are trained models, which stop where Adam's noise holds them: a few degrees or less.",
+        "The other rows are trained models, which are where their last step left them: at the minimum but for Adam's"
+        " noise, or still on their way.",
         changed[size],
         QUICKENED if size != "paper" else "",
         "The source states the theorem for a fixed reconstruction and unit variance of the means; the minimised loss"

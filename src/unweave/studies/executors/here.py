@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unweave.studies.executors.executor import Ended, Executor
+from unweave.studies.outage import noted_fault
 from unweave.studies.pack import Pack
 from unweave.studies.train_and_measure import train_and_measure
 from unweave.training.loop import say
@@ -16,7 +17,7 @@ class Here(Executor):
     """Nothing is started, unless a GPU fails; a crash of this process ends the study, and the same call goes on."""
 
     def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
-        for pack in packs:
+        for place, pack in enumerate(packs):
             if how.stop():
                 raise Interrupted("stopped; the same command goes on")
             try:
@@ -25,6 +26,9 @@ class Here(Executor):
                 from unweave.studies.executors.local import Local
 
                 say(f"{error} in a new process")
-                Local(1)([pack], root, how, ended)
+                noted_fault(Path(root) / ".unweave", pack)
+                # this process cannot use its GPU again
+                Local(1)(packs[place:], root, how, ended)
+                return
             else:
                 ended(pack)

@@ -15,6 +15,7 @@ import torch
 
 from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.failures import how_it_died
+from unweave.studies.outage import Outage, gpu_answers, noted_fault
 from unweave.studies.pack import Pack, pack_to
 from unweave.studies.train_and_measure import give_up
 from unweave.training.experiment import usable_cores
@@ -40,7 +41,8 @@ class Local(Executor):
         if self.workers < 1:
             raise ValueError(f"workers must be at least 1, not {self.workers}")
         jobs = _Queue(packs, root, how)
-        n_gpus = self.n_gpus() if any(pack.needs_gpu for pack in packs) else 0
+        # one that cannot be counted is tried
+        n_gpus = max(1, self.n_gpus()) if any(pack.needs_gpu for pack in packs) else 0
         # a worker sees one GPU alone, unless a plan names its GPU by number
         pinned = all(pack.experiments[0].plan.device == "cuda" for pack in packs if pack.needs_gpu)
         workers = [
@@ -72,11 +74,12 @@ class _Queue:
         self.ended: queue.SimpleQueue[Pack] = queue.SimpleQueue()
         self.errors: list[BaseException] = []
         self.stopping = False
+        self.outage = Outage()
 
     def next(self, gpu: bool) -> Pack | None:
-        """A pack that this worker can do; GPU workers do others too."""
+        """A pack that this worker can do now; GPU workers do others too."""
         with self.lock:
-            place = next((i for i, pack in enumerate(self.waiting) if gpu or not pack.needs_gpu), None)
+            place = next((i for i, pack in enumerate(self.waiting) if self._is_for(pack, gpu)), None)
             if place is None or self.stopping or self.errors:
                 return None
             self.at_work += 1
@@ -101,6 +104,14 @@ class _Queue:
         if done:
             self.ended.put(pack)
 
+    def gpu_failed(self, pack: Pack, words: str) -> None:
+        """The machine's fault: the pack waits for its turn after a pause, and nothing is counted against it."""
+        with self.lock:
+            self.at_work -= 1
+            self.waiting.append(pack)
+            if not self.stopping:
+                self.outage.begin(words)
+
     def crashed(self, pack: Pack, status: int, log: str) -> None:
         """A worker died over a pack: again, one by one, or given up."""
         with self.lock:
@@ -120,6 +131,14 @@ class _Queue:
             self.attempts.pop(key, None)
             self.at_work += 1
         self.back(pack, done=not again)
+
+    def paused(self, gpu: bool) -> bool:
+        """Whether this worker has something to do, now or after a pause."""
+        with self.lock:
+            return any(gpu or not pack.needs_gpu for pack in self.waiting)
+
+    def _is_for(self, pack: Pack, gpu: bool) -> bool:
+        return (gpu or not pack.needs_gpu) and not (self.outage.pausing and self.outage.concerns(pack))
 
     def left(self) -> bool:
         return bool(self.waiting) or self.at_work > 0
@@ -161,8 +180,9 @@ class _Worker(threading.Thread):
         self.join()
 
     def _more_to_come(self) -> bool:
-        """Whether a pack may come back from a worker that dies."""
-        if self.jobs.stopping or self.jobs.errors or not self.jobs.at_work:
+        """Whether a pack may come back from a worker that dies, or after a pause."""
+        jobs = self.jobs
+        if jobs.stopping or jobs.errors or not (jobs.at_work or jobs.paused(self.gpu is not None)):
             return False
         threading.Event().wait(0.1)
         return True
@@ -178,9 +198,18 @@ class _Worker(threading.Thread):
         if state is None:
             status, log = process.wait(), self._log()
             self._close()
-            self.jobs.crashed(pack, status, log)
+            self._died_over(pack, status, log)
         else:
+            if state == "ended":
+                self.jobs.outage.well(pack)
             self.jobs.back(pack, done=state == "ended")
+
+    def _died_over(self, pack: Pack, status: int, log: str) -> None:
+        words, outage = noted_fault(self.jobs.root / ".unweave", pack), self.jobs.outage
+        if words and not outage.is_own(pack, lambda: gpu_answers(self._environment())):
+            self.jobs.gpu_failed(pack, words)
+        else:
+            self.jobs.crashed(pack, status, log)
 
     def _running_process(self) -> "subprocess.Popen[str]":
         if self.process is None or self.process.poll() is not None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.studies.executors.executor import Ended, Executor
+from unweave.studies.outage import Outage, noted_fault
 from unweave.studies.pack import Pack, pack_from, pack_to
 from unweave.studies.train_and_measure import give_up, train_and_measure
 from unweave.training.running import GpuFailed, Interrupted, RunOptions
@@ -45,15 +46,19 @@ class OnRay(Executor):
             task = ray.remote(max_retries=RETRIES)(_task)
             stop_file = root.resolve() / ".unweave" / f"stop-{os.getpid()}-{time.time_ns()}"
             given = (str(root.resolve()), how.save_every, str(stop_file))
-            waiting = {_sent(task, pack, given, self.gpus): pack for pack in packs}
+            waiting: dict[Any, Pack] = {}
+            todo, outage = list(packs), Outage()
             try:
-                while waiting:
+                while waiting or (todo and not how.stop()):
+                    if not outage.pausing and not how.stop():
+                        waiting |= {_sent(task, pack, given, self.gpus): pack for pack in todo}
+                        todo = []
+                    if not waiting:  # a pause
+                        time.sleep(ASK_EVERY)
+                        continue
                     done, _ = ray.wait(list(waiting), timeout=ASK_EVERY)
                     for reference in done:
-                        pack = waiting.pop(reference)
-                        for again in _heard(ray, reference, pack, root, ended):
-                            if not how.stop():
-                                waiting[_sent(task, again, given, self.gpus)] = again
+                        todo += _heard(ray, reference, waiting.pop(reference), root, ended, outage)
                     if how.stop() and not stop_file.exists():
                         stop_file.touch()
             except BaseException:
@@ -71,8 +76,9 @@ def _sent(task: Any, pack: Pack, given: tuple[str, float, str], gpus: float) -> 
     return task.options(**wanted).remote(pack_to(pack), *given)
 
 
-def _heard(ray: Any, reference: Any, pack: Pack, root: Path, ended: Ended) -> list[Pack]:
+def _heard(ray: Any, reference: Any, pack: Pack, root: Path, ended: Ended, outage: Outage) -> list[Pack]:
     """What a task says; packs that are to be sent again where its worker or its nodes died too often."""
+    words = noted_fault(root / ".unweave", pack)
     try:
         answer = ray.get(reference)
     except ray.exceptions.TaskCancelledError:
@@ -80,6 +86,9 @@ def _heard(ray: Any, reference: Any, pack: Pack, root: Path, ended: Ended) -> li
     except ray.exceptions.NodeDiedError:
         return [pack]
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
+        if words and not outage.is_own(pack):
+            outage.begin(words)
+            return [pack]
         if len(pack.experiments) > 1:
             return [replace(pack, experiments=(experiment,)) for experiment in pack.experiments]
         again = give_up(pack, root, f"died {RETRIES + 1} times ({type(error).__name__})", str(error))
@@ -89,6 +98,7 @@ def _heard(ray: Any, reference: Any, pack: Pack, root: Path, ended: Ended) -> li
     if isinstance(answer, int):
         raise OSError(answer, os.strerror(answer), str(root))
     if answer == "ended":
+        outage.well(pack)
         ended(pack)
     return [] if answer == "ended" else [pack]
 

@@ -10,10 +10,12 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from unweave.studies.executors.executor import Ended, Executor
+from unweave.studies.outage import Outage, noted_fault
 from unweave.studies.pack import Pack, pack_from, pack_to
 from unweave.studies.store import Store
 from unweave.studies.train_and_measure import give_up, settled, train_and_measure
@@ -38,15 +40,16 @@ class OnSlurm(Executor):
         return self.workers  # every job of an array has one
 
     def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
-        root, attempts, todo = root.resolve(), 0, list(packs)
+        root, attempts, todo, outage = root.resolve(), 0, list(packs), Outage()
         stop_file = root / ".unweave" / f"stop-{os.getpid()}-{time.time_ns()}"
         try:
             while todo:
-                attempts += 1
-                todo = self._round(todo, root, how, ended, stop_file)
+                todo = self._round(todo, root, how, partial(_told, outage, ended), stop_file)
                 if how.stop():
                     raise Interrupted("stopped; the same command goes on")
-                todo = _again(todo, root, ended, attempts)
+                met, todo = _met_fault(todo, root, outage, how)
+                attempts += bool(todo)
+                todo = met + _again(todo, root, ended, attempts)
         finally:
             stop_file.unlink(missing_ok=True)
 
@@ -121,6 +124,21 @@ class Task:
             train_and_measure(pack, self.root, RunOptions((), self.save_every, self.stop.is_set))
         except BaseException as error:
             self.said.append(error)
+
+
+def _told(outage: Outage, ended: Ended, pack: Pack) -> None:
+    outage.well(pack)
+    ended(pack)
+
+
+def _met_fault(left: list[Pack], root: Path, outage: Outage, how: RunOptions) -> tuple[list[Pack], list[Pack]]:
+    """Packs that met a fault of a machine, after a pause, and all others."""
+    words = [noted_fault(root / ".unweave", pack) for pack in left]
+    met = [pack for pack, said in zip(left, words) if said and not outage.is_own(pack)]
+    if met:
+        outage.begin(next(filter(None, words)))
+        outage.wait(how.stop)
+    return met, [pack for pack in left if pack not in met]
 
 
 def _again(left: list[Pack], root: Path, ended: Ended, attempts: int) -> list[Pack]:

@@ -93,15 +93,23 @@ class FleetEngine:
         return {name: tensor for name, tensor in self.fleet.state_tensors().items() if not name.startswith("good")}
 
     def fitted(self, tensors: Tensors) -> Tensors:
+        # rows of an older checkpoint, or of mapped models that go on in kernels, may lie closer together
         fleet = self.stepper.fleet
         if isinstance(fleet, MappedFleet):
-            return tensors
-        # a checkpoint of mapped models goes on in kernels
-        fits = fleet.backend.layout.fitted
-        return {n: fits(t) if n == "parameters" or n.startswith("optimiser/") else t for n, t in tensors.items()}
+            layouts = {f"{name}/": stack.layout for name, stack in fleet.stacks.items()}
+        else:
+            layouts = {"": fleet.backend.layout}
+        for start, layout in layouts.items():
+            kinds = f"{start}parameters", f"{start}optimiser/"
+            tensors = {n: layout.fitted(t) if n.startswith(kinds) else t for n, t in tensors.items()}
+        return tensors
 
     def restore(self, tensors: Tensors) -> None:
         self.fleet.set_state(tensors)
+
+    def close(self) -> None:
+        """The end of the fleet, while its data is still there."""
+        self.stepper.close()
 
 
 def _told(group: Group) -> list[dict[str, float]]:

@@ -206,7 +206,8 @@ def new_mapped_fleet(members: Members, n_examples: int, form: Form) -> MappedFle
 
 
 def _stack(networks: list[nn.Module], optimiser: Optimiser | None) -> Stack:
-    layout = layout_of(networks[0])
+    # libraries choose a product by where its numbers begin: that must not depend on a model's place in the stack
+    layout = layout_of(networks[0], aligned=True)
     parameters = torch.stack([layout.row(dict(network.named_parameters())) for network in networks])
     buffers = {name: torch.stack([n.get_buffer(name) for n in networks]) for name, _ in networks[0].named_buffers()}
     return Stack(layout, parameters, optimiser.start_stack(parameters, layout) if optimiser else {}, buffers)

@@ -46,6 +46,14 @@ class Stepper:
     def catch_up(self) -> None:
         """Nothing waits here: every step is made when it is asked for."""
 
+    def close(self) -> None:
+        """Drop the graphs once nothing of them runs any more, and before the memory that they point into is let go."""
+        if self.graphs:
+            torch.cuda.synchronize(self.device)
+        for graph, _ in self.graphs.values():
+            graph.reset()
+        self.graphs.clear()
+
     def _kind(self, step: int, record: bool) -> tuple[bool, ...]:
         """Steps of one kind do the same: they keep a row or not, and the same phases are due."""
         due = (phase.due(step) for group in self.fleet.groups for phase in group.method.phases())

@@ -70,6 +70,9 @@ class WholeSteps:
         if count:
             self._advance(self.first, count)
 
+    def close(self) -> None:
+        """There are no graphs to drop."""
+
     def _record(self, step: int) -> None:
         fleet = self.fleet
         before = fleet.parameters.clone()
@@ -95,8 +98,8 @@ class WholeSteps:
 
 
 def whole_steps(fleet: Fleet, source: Source, say: Callable[[str], None]) -> WholeSteps | None:
-    """The quick way for these models; None where it was not asked for, or they are wider or of another kind."""
-    if source.first.plan.dense != "kernels" or not _suits(fleet, source):
+    """The quick way for these models; None where it is not wanted, or they are wider or of another kind."""
+    if not source.first.whole_steps or not _suits(fleet, source):
         return None
     try:
         from unweave.models.kernels.small import small_stack
