@@ -195,8 +195,8 @@ def test_a_store_that_may_not_be_read(store: Path, monkeypatch: pytest.MonkeyPat
         assert client.get("/api/store").json()["n_runs"] > 5
 
 
-def test_five_thousand_tiny_files_and_folders(tmp_path: Path) -> None:
-    for n in range(5_000):
+def test_thousands_of_tiny_files_and_folders(tmp_path: Path) -> None:
+    for n in range(2_000):
         if n % 2:
             (tmp_path / f"file-{n}.json").write_text("{}")
         else:
@@ -207,8 +207,8 @@ def test_five_thousand_tiny_files_and_folders(tmp_path: Path) -> None:
     began = time.process_time()
     catalogue.refresh()
     catalogue.refresh()
-    assert time.process_time() - began < 10.0
-    assert len(catalogue.rows()) == 1_250
+    assert time.process_time() - began < 4.0
+    assert len(catalogue.rows()) == 500
 
 
 BAD = {
