@@ -43,6 +43,12 @@ def _own_data_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyte
     monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path_factory.getbasetemp() / "data"))
 
 
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    """No test is slower, or rounds otherwise, because the one before it asked for threads."""
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of real data, where there is one."""
