@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,13 +21,17 @@ from unweave.models.objectives import BetaVAE
 from unweave.recipes import portions
 from unweave.recipes.portions import RECORD, run_portion, take_in, write_portion
 from unweave.recipes.reproduce import reproduce
-from unweave.studies.measure_only import measure_only
+from unweave.studies.executors.executor import Ended, Executor
+from unweave.studies.executors.here import Here
+from unweave.studies.measure_only import measure_only, missing
 from unweave.studies.measures.codes import Codes
+from unweave.studies.pack import Pack
 from unweave.studies.results import Results
 from unweave.studies.run import run_study
 from unweave.studies.store import Store
 from unweave.studies.study import Study
 from unweave.training.experiment import Experiment, Plan
+from unweave.training.running import GpuFailed, RunOptions
 
 
 def study(n: int = 4, steps: int = 4) -> Study:
@@ -97,6 +102,79 @@ def test_files_stay_few_and_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(portions, "MOST_FILES", 2)
     assert write_portion(tmp_path / "found", results.store, results.ids) > 0
     assert len(list((tmp_path / "found").iterdir())) == 2
+
+
+class Broken(Executor):
+    """Trains some models, then meets a GPU that cannot be reached."""
+
+    def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
+        if len(list(root.glob("*/model.safetensors"))) < 2:
+            Here()(packs, root, how, ended)
+        elif packs[0].trains:
+            raise GpuFailed("the GPU failed")
+        else:
+            Here()(packs, root, how, ended)
+
+
+def test_a_portion_that_meets_an_outage_keeps_what_was_found_and_no_failures(tmp_path: Path) -> None:
+    found = tmp_path / "found"
+    with pytest.raises(GpuFailed):
+        run_portion([study()], tmp_path / "one", found, minutes=1, models=2, execute=Broken())
+    assert take_in(found, Store(tmp_path / "two").prepare()) == 2
+    again = run_portion([study()], tmp_path / "two", found, minutes=1)
+    assert (again.settled, again.new) == (4, 2)
+
+
+def test_failures_of_a_gpu_that_an_earlier_version_carried_are_left_behind(tmp_path: Path) -> None:
+    results = run_study(study(2), tmp_path / "runs")
+    folder = results.store.folder(results.ids[0])
+    folder.remove("model.safetensors")
+    folder.write_json("failure.json", {"kind": "exception", "reason": "AcceleratorError: CUDA error: unknown error"})
+    write_portion(tmp_path / "found", results.store, results.ids)
+    assert take_in(tmp_path / "found", Store(tmp_path / "other").prepare()) == 1
+
+
+def more_measures() -> Study:
+    return replace(study(), measures=(Codes(64), Codes(32)))
+
+
+class Nobody(Executor):
+    """Nobody is asked to work."""
+
+    def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
+        raise AssertionError(f"{len(packs)} packs were to be performed")
+
+
+def test_runs_without_weights_that_lack_measures_are_missing_and_nobody_tries_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_portion([study()], tmp_path / "one", tmp_path / "found", minutes=0.5)
+    take_in(tmp_path / "found", Store(tmp_path / "two").prepare())
+    results = measure_only(more_measures(), tmp_path / "two", execute=Nobody())
+    assert results.experiments == ()
+    assert missing(more_measures(), results) == 4
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "4 runs came without weights and lack measures: train them again"
+    )
+    # as the sentence says
+    trained = run_study(more_measures(), tmp_path / "two").table
+    assert "4 runs came without weights and lack measures: trained again" in capsys.readouterr().err
+    assert trained.height == 4
+    columns = ["id", "state", *(name for name in trained.columns if name.startswith("codes"))]
+    assert trained.select(columns).equals(run_study(more_measures(), tmp_path / "whole").table.select(columns))
+
+
+def test_a_portion_takes_them_up_again_too(tmp_path: Path) -> None:
+    run_portion([study()], tmp_path / "one", tmp_path / "found", minutes=0.5)
+    again = run_portion([more_measures()], tmp_path / "two", tmp_path / "found", minutes=0.5)
+    assert (again.settled, again.new, again.left_out) == (4, 4, 0)
+
+
+def test_a_run_that_lacks_a_measure_is_left_out_and_counted(tmp_path: Path) -> None:
+    results = run_study(study(), tmp_path / "runs")
+    needed = [(run_id, more_measures().measures) for run_id in results.ids[:1]]
+    assert write_portion(tmp_path / "found", results.store, results.ids, needed=needed) == 1
+    assert take_in(tmp_path / "found", Store(tmp_path / "other").prepare()) == 3
 
 
 def test_searches_go_on_too(tmp_path: Path) -> None:

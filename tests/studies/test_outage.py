@@ -1,7 +1,6 @@
 """A GPU that fails or cannot be reached is the machine's fault: pauses, then the end of the study, no failed models."""
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -150,7 +149,7 @@ class _Crashed(Exception):
 
 
 @pytest.fixture
-def ray() -> Iterator[Any]:
+def ray() -> Any:
     def get(reference: Any) -> str:
         if reference == "died":
             raise _Crashed("the worker died")
@@ -158,7 +157,7 @@ def ray() -> Iterator[Any]:
 
     other = type("Other", (Exception,), {})
     kinds = {"WorkerCrashedError": _Crashed, "TaskCancelledError": other, "NodeDiedError": other}
-    yield SimpleNamespace(get=get, exceptions=SimpleNamespace(**kinds, OutOfMemoryError=other))
+    return SimpleNamespace(get=get, exceptions=SimpleNamespace(**kinds, OutOfMemoryError=other))
 
 
 def test_ray_and_slurm_tell_a_fault_of_the_machine_from_a_packs(
@@ -188,4 +187,4 @@ def test_what_earlier_versions_kept_as_a_models_failure_is_tried_again(
     found = run_study(study, tmp_path)
     assert found.table.height == 1
     assert failures(tmp_path) == {study.experiments[1].resolve().id}
-    assert "1 runs failed because of a GPU alone, and are tried again" in capsys.readouterr().err
+    assert "a run failed because of a GPU alone, and is tried again" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from unweave.studies.pack import measuring
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.studies.train_and_measure import missing_measures, without_weights
+from unweave.studies.train_and_measure import missing_measures, without_weights, words_without_weights
 from unweave.training.experiment import Experiment, read_experiment
 from unweave.training.loop import say
 from unweave.training.running import RunOptions
@@ -28,12 +28,9 @@ def measure_only(
     weights and lacks a measure.
     """
     store = Store(root).prepare()
-    known = _experiments(store, lambda folder: folder.trained)
-    lacking = {folder.path.name for folder in without_weights(store, known.values(), study.measures)}
-    asked = _known(study.experiments, known)
-    if n_lacking := sum(one.id in lacking for one in asked.values()):
-        say(f"{n_lacking} runs came without weights and lack measures: train them again")
-    known = {name: one for name, one in known.items() if one.id not in lacking}
+    finished = _experiments(store, lambda folder: folder.trained)
+    without = {folder.path.name for folder in without_weights(store, finished.values(), study.measures)}
+    known = {name: one for name, one in finished.items() if one.id not in without}
     asked = _known(study.experiments, known)
     while True:
         found = tuple(asked.values())
@@ -42,8 +39,12 @@ def measure_only(
             execute(measuring(todo, study.measures), store.root, how, lambda pack: None)
         results = Results(study, store, found)
         # a search asks for one model after the other
-        more = {} if study.follow_up is None else _known(study.follow_up(results), known)
+        following = () if study.follow_up is None else study.follow_up(results)
+        more = _known(following, known)
         if not more.keys() - asked.keys():
+            lacking = _known((*study.experiments, *following), finished).keys() - known.keys()
+            if lacking:
+                say(f"{words_without_weights(len(lacking))}: train {'it' if len(lacking) == 1 else 'them'} again")
             return results
         asked |= more
 

@@ -19,7 +19,7 @@ from unweave.studies.repair import CheckedFolders, repair
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.studies.train_and_measure import settled, without_weights
+from unweave.studies.train_and_measure import settled, without_weights, words_without_weights
 from unweave.training.experiment import Experiment, usable_cores
 from unweave.training.loop import say
 from unweave.training.running import RunOptions
@@ -86,9 +86,14 @@ def forget_ends(store: Store, asked: Iterable[Experiment], measures: Sequence[Me
     """Let runs be trained that met an outage, or came without the weights that their measures need; it is said."""
     asked = list(asked)
     if outages := forget_outages(store.folder(experiment.id) for experiment in asked):
-        say(f"{outages} runs failed because of a GPU alone, and are tried again")
+        said = (
+            "a run failed because of a GPU alone, and is"
+            if outages == 1
+            else f"{outages} runs failed because of a GPU alone, and are"
+        )
+        say(f"{said} tried again")
     if lacking := without_weights(store, asked, measures):
-        say(f"{len(lacking)} runs came without weights and lack measures: they are trained again")
+        say(f"{words_without_weights(len(lacking))}: trained again")
     for folder in lacking:
         folder.remove(LEFT_WEIGHTS)
 

@@ -216,6 +216,15 @@ def without_weights(store: Store, experiments: Iterable[Experiment], measures: S
     return [folder for folder in left_behind if missing_measures(folder, measures)]
 
 
+def words_without_weights(count: int) -> str:
+    """So many runs are of that kind."""
+    return (
+        f"{count} runs came without weights and lack measures"
+        if count != 1
+        else ("a run came without weights and lacks measures")
+    )
+
+
 @contextlib.contextmanager
 def _single_threaded() -> Iterator[None]:
     """One thread for torch, BLAS and trees: a measure's last bits must not depend on the worker's cores."""

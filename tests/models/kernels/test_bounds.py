@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 
@@ -50,3 +51,14 @@ def test_a_kernel_that_leaves_its_tensors_is_caught_and_the_rehearsal_of_a_fleet
 )
 def test_other_kernels_stay_inside(case: str, kernels: set[str]) -> None:
     assert set(watched(case)[case]) == kernels
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_one_number_at_the_end_of_mapped_memory_is_enough() -> None:
+    script = Path(__file__).with_name("on_the_edge.py")
+    command = [sys.executable, "-W", "ignore", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["slope"]
+    assert found["places"]
+    assert "illegal memory access" in found["planted"], "the edge is none"

@@ -53,7 +53,10 @@ class OnRay(Executor):
                     if not outage.pausing and not how.stop():
                         waiting |= {_sent(task, pack, given, self.gpus): pack for pack in todo}
                         todo = []
-                    done, _ = ray.wait(list(waiting), timeout=ASK_EVERY) if waiting else ([], time.sleep(ASK_EVERY))
+                    if not waiting:  # a pause
+                        time.sleep(ASK_EVERY)
+                        continue
+                    done, _ = ray.wait(list(waiting), timeout=ASK_EVERY)
                     for reference in done:
                         todo += _heard(ray, reference, waiting.pop(reference), root, ended, outage)
                     if how.stop() and not stop_file.exists():
