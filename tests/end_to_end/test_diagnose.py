@@ -120,6 +120,10 @@ def test_looking_inside_from_a_notebook(folder: Path, tmp_path: Path) -> None:
     assert uw.diagnose(tmp_path / "codes.npz").summary() == uw.diagnose(mean, variance).summary()
     alike = uw.compare(run, folder / "other", n=20, n_permutations=1)
     assert alike.members == ("1: run", "2: other")
+    shown = [
+        repr(one) for one in (found, alike, uw.intrinsic(mean), run.evaluate(metrics=["mig"], n_samples=50, seeds=0))
+    ]
+    assert all(len(words) < 2000 and "tensor" not in words for words in shown), shown
     assert uw.intrinsic(mean).score == pytest.approx(2, abs=0.6)
     assert uw.intrinsic(mean.reshape(1200, 1, 2)).score == uw.intrinsic(tmp_path / "codes.npz").score
     assert set(uw.intrinsic(run)) == {"data", "mean codes", "sampled codes"}

@@ -169,3 +169,11 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
             main(["study", action, "--help"])
         assert ended.value.code == 0
         assert "--store" in capsys.readouterr().out
+
+
+def test_the_store_inside_that_has_the_study_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    studies = tmp_path / "runs" / "betas" / ".unweave" / "studies"
+    studies.mkdir(parents=True)
+    (studies / "betas.json").write_text("{}")
+    assert main(["study", "status", "--store", str(tmp_path / "runs")]) == 2
+    assert f"betas does: add --store {tmp_path / 'runs' / 'betas'}" in capsys.readouterr().err

@@ -4,7 +4,7 @@ from unweave.studies.measures.measure import protocol_of
 from unweave.studies.measures.polarised import Polarised
 from unweave.studies.measures.regime import RegimeCourse
 from unweave.studies.measures.scores import Scores
-from unweave.studies.protocols import protocols_in_words
+from unweave.studies.protocols import protocols_in_words, settings_in_words
 
 
 def words(*measures: Polarised | RegimeCourse | Scores) -> list[str]:
@@ -30,3 +30,9 @@ def test_the_file_with_its_hash_and_every_setting_stand_behind() -> None:
 def test_measures_of_strangers_and_of_old_records_are_named_all_the_same() -> None:
     found = protocols_in_words({"measures/mine-1a2b.json": {"depth": 3}, "measures/scores-1a2b.json": {}, "odd": None})
     assert [one.words for one in found] == ["mine: depth 3", "scores: no settings", "odd: no settings"]
+
+
+def test_columns_of_one_measure_are_told_apart_by_what_differs() -> None:
+    files = {one.file: protocol_of(one) for one in (Scores(n_samples=200), Scores(n_samples=3000), Polarised())}
+    assert sorted(settings_in_words(files).values()) == ["10,000 samples", "200 samples", "3,000 samples"]
+    assert settings_in_words({"measures/mine-1a2b.json": {}, "odd": None}) == {"1a2b": "no settings"}

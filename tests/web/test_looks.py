@@ -145,6 +145,12 @@ def test_columns_have_the_names_that_reports_give_them(page: Page) -> None:
         names,
     )
     assert dict(found) == column_names(names)
+    told = page.evaluate(
+        "async (names) => { const { columns } = await import('/static/lib/format.js'); "
+        "return [...columns(names, { '20b7aabb': '200 samples' }).values()]; }",
+        names[1:3],
+    )
+    assert told == ["DCI-D (other settings, 699e)", "DCI-D (200 samples)"]
     assert dict(found)["scores.mean.mig"] == "MIG"
     assert dict(found)["scores@699e.mean.dci.disentanglement"] == "DCI-D (699e)"
     assert not any("_" in words for words in dict(found).values())

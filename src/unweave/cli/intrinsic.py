@@ -143,15 +143,22 @@ def _show(points: Points, one: Intrinsic) -> None:
     ]
     n_points, n_features = points.table.shape
     title = f"{points.name}: {n_points:,} points of {n_features:,} numbers"
-    note = f"over {len(one.mle_runs)} draws of {first.n_points:,} distinct points; * the stable range of k"
+    draws = "one draw" if len(one.mle_runs) == 1 else f"{len(one.mle_runs)} draws"
+    note = f"over {draws} of {first.n_points:,} distinct points; * the stable range of k"
     print_table(title, ("k", "Levina–Bickel", "MacKay–Ghahramani"), rows, note)
     how = "" if first.stable.found else " (no two neighbouring k agree within 10 %: take it with care)"
-    say(f"MLE over the stable range: {one.score:.2f} ± {one.spread:.2f}{how}")
-    say(f"TwoNN: {one.two_nn:.2f} ± {one.two_nn_spread:.2f}")
+    n_draws = len(one.mle_runs)
+    say(f"MLE over the stable range: {_with_spread(one.score, one.spread, n_draws)}{how}")
+    say(f"TwoNN: {_with_spread(one.two_nn, one.two_nn_spread, n_draws)}")
     if one.two_nn == float("inf"):
         say("Every point has two nearest neighbours at one distance, as on a grid: TwoNN has no answer there.")
 
 
 def _over(one: Intrinsic, rule: str, place: int) -> str:
     values = [float(getattr(run, rule)[place]) for run in one.mle_runs]
-    return f"{statistics.fmean(values):.2f} ± {statistics.pstdev(values):.2f}"
+    return _with_spread(statistics.fmean(values), statistics.pstdev(values), len(values))
+
+
+def _with_spread(value: float, spread: float, n_draws: int) -> str:
+    """One draw has no spread."""
+    return f"{value:.2f} ± {spread:.2f}" if n_draws > 1 else f"{value:.2f}"

@@ -112,7 +112,7 @@ def _build(given: argparse.Namespace) -> None:
     rows = [[one.name, one.world, one.objective, str(one.seed), _size(one.n_bytes)] for one in made]
     print_table(f"zoo at {made.place}", ["name", "world", "objective", "seed", "size"], rows)
     say(
-        f"written: {made.place}, {len(made)} models, {_size(total)}."
+        f"written: {made.place}, {len(made)} model{'' if len(made) == 1 else 's'}, {_size(total)}."
         f" See it with: unweave zoo --zoo {as_typed(made.place)}"
     )
 

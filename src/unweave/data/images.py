@@ -101,12 +101,13 @@ class Images(World):
         if self.digest and self.colour != "auto" and self.found:
             return self
         digest = self.digest or content_digest(self._sources(), self._root())
-        if not self.digest and self._count() < 2:
+        array = self._array_of_file()
+        if not self.digest and self._count(array) < 2:
             raise ValueError(
                 f"{self.path} holds a single image, and a model learns how images differ: give a folder or file of many"
             )
-        known = replace(self, digest=digest, colour=self._colour(), where=str(self._root().absolute()))
-        return replace(known, found=known._look(), called=self.called or self._root().stem)
+        known = replace(self, digest=digest, colour=self._colour(array), where=str(self._root().absolute()))
+        return replace(known, found=known._look(array), called=self.called or self._root().stem)
 
     def near(self, folder: Path) -> World:
         """Where the images were, where the path says, or beside the run."""
@@ -126,11 +127,13 @@ class Images(World):
         digest = content_digest(self._sources(), self._root()) if self._place().exists() else ""
         if self.digest and digest != self.digest:
             return _as_data(*self._kept(digest))
-        colour = self._colour()
         if self._root().is_dir():
+            colour = self._colour(None)
             images, sequences = self._from_folder(colour, digest, progress)
         else:
-            images, sequences = self._from_file(colour)
+            array, sequences = self._array()
+            colour = self._colour(array)
+            images = self._from_file(array, colour)
         names, labels = self._labels(len(images), sequences)
         more = {"pairs": self._pairs(len(images), sequences), "segments": self._segments(sequences)}
         known = {name: array for name, array in more.items() if array is not None}
@@ -164,17 +167,16 @@ class Images(World):
     def _glance(self) -> tuple[int, ...]:
         """The same for a card, which refuses nothing."""
         try:
-            return self._look()
+            return self._look(self._array_of_file())
         except (ValueError, OSError):
             return 0, 3, 0, 0
 
-    def _look(self) -> tuple[int, ...]:
-        """How many images, and the shape of the first: no other is read."""
-        root, colour = self._root(), self._colour()
-        if root.is_dir():
+    def _look(self, array: np.ndarray | None) -> tuple[int, ...]:
+        """How many images, and the shape of the first."""
+        root, colour = self._root(), self._colour(array)
+        if array is None:
             files = image_files(root)
             return len(files), *self._read(files[0], colour).shape
-        array = self._array()[0]
         first = coloured(checked(array[:1], root), colour)[0]
         return len(array), *(first if self.size is None else self._fitted(first)).shape
 
@@ -225,9 +227,9 @@ class Images(World):
         there = self.labels != "none" and place != root and place.exists()
         return require_file(place, "a file of labels") if there else None
 
-    def _count(self) -> int:
+    def _count(self, array: np.ndarray | None) -> int:
         root = self._root()
-        return len(image_files(root)) if root.is_dir() else len(checked(self._array()[0], root))
+        return len(image_files(root)) if array is None else len(checked(array, root))
 
     def _pairs_file(self) -> Path | None:
         """The file of pairs beside the images, where there is one."""
@@ -239,14 +241,18 @@ class Images(World):
             raise FileNotFoundError(f"the pairs {self.pairs} are not in {folder}")
         return require_file(folder / self.pairs, "a file of pairs")
 
-    def _colour(self) -> Literal["grey", "rgb"]:
-        return self._own_colour() if self.colour == "auto" else self.colour
+    def _colour(self, array: np.ndarray | None) -> Literal["grey", "rgb"]:
+        return self._own_colour(array) if self.colour == "auto" else self.colour
 
-    def _own_colour(self) -> Literal["grey", "rgb"]:
+    def _own_colour(self, array: np.ndarray | None) -> Literal["grey", "rgb"]:
         root = self._root()
-        if root.is_dir():
+        if array is None:
             return "grey" if all(mode(path) in GREY for path in image_files(root)) else "rgb"
-        return "grey" if checked(self._array()[0][:1], root).shape[1] == 1 else "rgb"
+        return "grey" if checked(array[:1], root).shape[1] == 1 else "rgb"
+
+    def _array_of_file(self) -> np.ndarray | None:
+        """The images of a file as they lie there; None of a folder."""
+        return None if self._root().is_dir() else self._array()[0]
 
     def _array(self) -> tuple[np.ndarray, Sequences | None]:
         """The images of a file, one after the other, and the sequences they make."""
@@ -256,10 +262,9 @@ class Images(World):
         n_sequences, frames = frames_of(images)
         return frames, by_axis(n_sequences, len(frames) // max(1, n_sequences))
 
-    def _from_file(self, colour: str) -> tuple[np.ndarray, Sequences | None]:
-        array, sequences = self._array()
+    def _from_file(self, array: np.ndarray, colour: str) -> np.ndarray:
         images = coloured(checked(array, self._root()), colour)
-        return images if self.size is None else np.stack([self._fitted(image) for image in images]), sequences
+        return images if self.size is None else np.stack([self._fitted(image) for image in images])
 
     def _from_folder(self, colour: str, digest: str, progress: Progress | None) -> tuple[np.ndarray, Sequences | None]:
         root = self._root()

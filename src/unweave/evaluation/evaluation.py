@@ -32,6 +32,15 @@ class Evaluation:
     asked: Mapping[str, Any] = field(default_factory=dict)
     """How many samples, and from where interventions: a world may have fewer."""
 
+    def __repr__(self) -> str:
+        return "\n".join(
+            f"{name} codes of {len(self.sample.rows):,} examples\n{one}" for name, one in self.scores.items()
+        )
+
+    def _repr_html_(self) -> str:
+        """A table a representation, for notebooks."""
+        return "".join(f"<p>{name} codes</p>{one._repr_html_()}" for name, one in self.scores.items())
+
     def to_plain(self) -> dict[str, Any]:
         """As dictionaries, lists and numbers, ready for JSON."""
         code = self.sample

@@ -120,7 +120,7 @@ class Scores(Mapping[str, Number]):
         )
         return f"<table><tr><th>score</th><th>value</th></tr>{rows}</table>"
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         width = max(map(len, self.numbers), default=0)
         return "\n".join(f"{name:<{width}}  {written(number)}" for name, number in self.numbers.items())
 

@@ -87,7 +87,7 @@ class Similarity:
     matched: tuple[Matched, ...]
     n_examples: int
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """Whether they learnt the same, in one sentence."""
         from unweave.evaluation.learnt_same import learnt_same
 

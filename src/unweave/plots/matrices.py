@@ -50,8 +50,10 @@ def heat_map(
     _draw_splits(axes, array.shape, splits)
     name_axes(axes, title, column_label, row_label)
     _colour_bar(figure, axes, drawn)
+    layout = figure.get_layout_engine()
+    assert layout is not None
     for _ in range(2):  # square cells and slanted names depend on each other: one pass of the layout cuts names off
-        figure.draw_without_rendering()
+        layout.execute(figure)
     return figure
 
 
@@ -148,7 +150,8 @@ def _write_values(axes: "matplotlib.axes.Axes", array: np.ndarray, drawn: Any, v
         # relative luminance, without its gamma: enough to choose between black and white
         dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.5
         words = format(value, value_format).replace("-", "−") if np.isfinite(value) else "–"
-        axes.text(column, row, words, ha="center", va="center", fontsize=size, color=ON_DARK if dark else ON_LIGHT)
+        written = axes.text(column, row, words, ha="center", va="center", fontsize=size)
+        written.set(color=ON_DARK if dark else ON_LIGHT, in_layout=False)  # inside its cell: the layout need not ask
 
 
 def _draw_splits(

@@ -1,5 +1,6 @@
 """The diagnosis of a run, or of posteriors from anywhere: numbers, findings, and one self-contained page."""
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,11 @@ class Diagnosed:
     training: OverTraining | None = None
     distortion: float | None = None
     accuracy: tuple[TypeAccuracy, ...] = ()
+
+    def __repr__(self) -> str:
+        counts = Counter(self.diagnosis.types)
+        told = ", ".join(f"{counts[kind]} {kind}" for kind in ("active", "mixed", "passive"))
+        return "\n".join([f"{self.title}: {told}", *(f"{one.text} {one.advice}" for one in self.findings)])
 
     def summary(self) -> dict[str, Any]:
         """The numbers that belong to no single latent, by name; what is unknown is None."""

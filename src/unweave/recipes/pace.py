@@ -20,7 +20,7 @@ from unweave.models.layers import Deconvolution
 from unweave.models.objectives import MODEL, Context
 from unweave.training.alone import Alone
 from unweave.training.engine import Engine
-from unweave.training.experiment import Experiment, usable_cores
+from unweave.training.experiment import Experiment, form_of, usable_cores
 from unweave.training.fleet import share
 from unweave.training.fleet.choice import side_by_side
 from unweave.training.fleet.engine import FleetEngine
@@ -71,22 +71,8 @@ def pace(
 
 
 def floor_of(base: Experiment, data: Data) -> float:
-    """µs to move the bytes of a layer-fused step at this device's copy rate.
-
-    An activation is written and read forward, read again and its slope written once and read twice backward, and read
-    as the mask: seven times. A parameter's update moves seven fp32 numbers.
-    """
-    sizes: list[int] = []
-    with torch.device("meta"):
-        model = Autoencoder(base.architecture(data.shape), base.init, base.seed)
-        for module in model.modules():
-            if not list(module.children()):
-                module.register_forward_hook(lambda _module, _inputs, out: sizes.append(out.numel()))
-        with torch.no_grad():
-            model(torch.zeros(base.batch_size, *data.shape), torch.zeros(base.batch_size, base.latents))
-    n_parameters = sum(parameter.numel() for parameter in model.parameters())
-    stored = 2 if base.plan.precision == "bf16" else 4
-    return (7 * stored * sum(sizes) + 28 * n_parameters) / copy_rate(base.plan.device)
+    """µs to move the bytes of a layer-fused step at this device's copy rate."""
+    return share.least_bytes(base, form_of(base.objective, data)) / copy_rate(base.plan.device)
 
 
 def copy_rate(device: str) -> float:

@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-
 from unweave.runs.folder import RunFolder
 from unweave.studies.executors.executor import Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.plan import plan
 from unweave.studies.run import run_study
 from unweave.studies.study import Study
-from unweave.training.checkpoint import from_bytes, to_bytes
+from unweave.training.checkpoint import in_bits
 from unweave.training.running import Interrupted, RunOptions
 
 
@@ -66,10 +64,15 @@ def train_only(
 
 
 def make_compact(folder: RunFolder) -> None:
-    """Round a run's weights to 16 bits, and say so in its environment."""
-    tensors, metadata = from_bytes(folder.read("model.safetensors"))
-    if all(tensor.dtype == torch.float16 for tensor in tensors.values()):
+    """Round a run's weights to 16 bits, and say so in its environment; what 16 bits cannot hold stays as it is."""
+    before = folder.read("model.safetensors")
+    try:
+        rounded = in_bits(before, 16, folder.path)
+    except ValueError as error:
+        print(error, file=sys.stderr, flush=True)
+        return
+    if rounded == before:
         return
     environment = folder.read_json("environment.json") if folder.has("environment.json") else {}
     folder.write_json("environment.json", environment | {"weights": "rounded to float16 after training"})
-    folder.write("model.safetensors", to_bytes({name: one.half() for name, one in tensors.items()}, metadata))
+    folder.write("model.safetensors", rounded)

@@ -27,7 +27,7 @@ from unweave.runs.folder import RunFolder
 from unweave.runs.names import check_name, read_plain
 from unweave.runs.row import reading_scores
 from unweave.runs.state import state_of
-from unweave.training.checkpoint import read_tensors, to_bytes
+from unweave.training.checkpoint import in_bits, read_tensors
 from unweave.training.export import card
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def put(run: Run, target: Path, way: Put = Put()) -> ZooModel:
     assert run.model is not None  # a run without finished weights says so here
     carried = {name: run.files.read(name) for name in CARRIED if run.files.has(name)}
     before = carried["model.safetensors"]
-    carried["model.safetensors"] = weights = _in_bits(before, way.bits, run.path)
+    carried["model.safetensors"] = weights = before if way.bits is None else in_bits(before, way.bits, run.path)
     scores = _known_scores(run, target, before, weights)
     if scores is None and way.measure is None:
         rounded = " of its rounded weights" if run.files.has("scores.json") else ""
@@ -277,20 +277,6 @@ def put(run: Run, target: Path, way: Put = Put()) -> ZooModel:
 
 
 ROUNDED = "\nWeights are rounded to 16 bits; the scores are those of the rounded weights.\n"
-
-
-def _in_bits(content: bytes, bits: int | None, place: Path) -> bytes:
-    """The same weights with 16 or 32 bits each; a number that 16 bits cannot hold is refused."""
-    if bits is None:
-        return content
-    tensors, metadata = read_tensors(content, place)
-    kind = torch.float16 if bits == 16 else torch.float32
-    if all(one.dtype == kind for one in tensors.values() if one.is_floating_point()):
-        return content
-    changed = {name: one.to(kind) if one.is_floating_point() else one for name, one in tensors.items()}
-    if wrong := [name for name, one in changed.items() if not bool(one.isfinite().all())]:
-        raise ValueError(f"{wrong[0]} of {place} has weights too large for {bits} bits; keep 32")
-    return to_bytes(changed, metadata)
 
 
 def _is_rounded(content: bytes) -> bool:

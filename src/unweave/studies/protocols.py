@@ -5,6 +5,9 @@ from typing import Any, NamedTuple
 
 from unweave.studies.measures.measure import protocol_of
 
+MOST_LETTERS = 40
+"""Of one setting in the name of a column."""
+
 
 class Protocol(NamedTuple):
     """A measure for a reader (``words``), and the file it is kept in with all of its settings (``title``)."""
@@ -20,6 +23,22 @@ def protocols_in_words(protocols: Mapping[str, Any]) -> list[Protocol]:
     """
     names = [_parts(file)[0] for file in protocols]
     return [_protocol(file, found, names.count(_parts(file)[0]) > 1) for file, found in protocols.items()]
+
+
+def settings_in_words(protocols: Mapping[str, Any]) -> dict[str, str]:
+    """The settings of every measure by the hash that marks its columns: what differs between them, two at most."""
+    groups: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for file, found in protocols.items():
+        name, mark = _parts(file)
+        groups.setdefault(name, {})[mark] = found if isinstance(found, Mapping) else {}
+    return {mark: _apart(known, group) for group in groups.values() for mark, known in group.items() if mark}
+
+
+def _apart(known: Mapping[str, Any], group: Mapping[str, Mapping[str, Any]]) -> str:
+    keys = [key for key in known if any(other.get(key) != known[key] for other in group.values())]
+    told = [_setting(key, known[key]) for key in sorted(keys or known, key=lambda key: key != "n_samples")[:2]]
+    short = [words if len(words) <= MOST_LETTERS else f"{words[: MOST_LETTERS - 1]}…" for words in told]
+    return ", ".join(short) or "no settings"
 
 
 def _protocol(file: str, settings: Any, one_of_several: bool) -> Protocol:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.config import unknown
-from unweave.files import write_text
+from unweave.files import as_typed, write_text
 from unweave.runs.names import read_plain
 from unweave.sealed import is_sealed, sealed, unsealed
 from unweave.studies.leases import born
@@ -48,7 +48,7 @@ def read_record(home: Path, name: str = "") -> Record:
     """A study by its name; without one the only study there is."""
     known = names(home)
     if not known:
-        raise FileNotFoundError(f"{home.parent} holds no study; begin one with: unweave study run RECIPE --store DIR")
+        raise FileNotFoundError(f"{home.parent} holds no study; {_instead(home.parent)}")
     if not name and len(known) > 1:
         raise ValueError(f"{home.parent} holds several studies: say which of {', '.join(known)}")
     name = name or known[0]
@@ -61,6 +61,14 @@ def read_record(home: Path, name: str = "") -> Record:
         with contextlib.suppress(OSError):  # of version 0.1.0: accepted once
             write_text(file, sealed(found))
     return record
+
+
+def _instead(root: Path) -> str:
+    """What to type: the store inside this one that has a study, or how to begin one."""
+    inside = sorted(found.parents[2] for found in root.glob("*/.unweave/studies/*.json"))
+    if inside:
+        return f"{as_typed(inside[0])} does: add --store {as_typed(inside[0])}"
+    return "begin one with: unweave study run RECIPE --store DIR"
 
 
 def open_record(content: bytes, name: str) -> dict[str, Any]:

@@ -113,6 +113,18 @@ def read_tensors(content: bytes, place: Path) -> tuple[Tensors, dict[str, str]]:
     return tensors, metadata if isinstance(metadata, dict) else {}
 
 
+def in_bits(content: bytes, bits: int, place: Path) -> bytes:
+    """The same weights with 16 or 32 bits each; a number that 16 bits cannot hold is refused."""
+    tensors, metadata = read_tensors(content, place)
+    kind = torch.float16 if bits == 16 else torch.float32
+    if all(one.dtype == kind for one in tensors.values() if one.is_floating_point()):
+        return content
+    changed = {name: one.to(kind) if one.is_floating_point() else one for name, one in tensors.items()}
+    if wrong := [name for name, one in changed.items() if not bool(one.isfinite().all())]:
+        raise ValueError(f"{wrong[0]} of {place} has weights too large for {bits} bits; keep 32")
+    return to_bytes(changed, metadata)
+
+
 def model_with(method: Method, architecture: Architecture, tensors: Tensors, place: Path) -> nn.Module:
     """A model with the weights of a file; ValueError where they are not those of this architecture.
 

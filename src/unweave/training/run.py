@@ -14,6 +14,7 @@ from unweave.models import Architecture, Model
 from unweave.models.method import NoCodes, NoDecoder
 from unweave.models.posteriors import Code
 from unweave.runs.folder import DamagedFile, RunFolder
+from unweave.runs.nearby import others_in_words
 from unweave.runs.state import state_of, steps
 from unweave.shapes import Float, Int, Tensor
 from unweave.training.batches import training_rows
@@ -32,7 +33,8 @@ class Run:
     def __init__(self, folder: Path | str, device: str = "cpu") -> None:
         self.files, self.device = RunFolder(require_folder(folder, RUN)), device
         if not self.files.has("config.json"):
-            raise FileNotFoundError(f"{self.files.path} is not a run folder: it has no config.json of ours")
+            none = f"{self.files.path} is not a run folder: it has no config.json of ours"
+            raise FileNotFoundError(none + others_in_words(self.files.path))
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}, {called(self.experiment.world)}, {self.experiment.objective}, {self.state})"

@@ -323,6 +323,8 @@ class StudyAnswer(Answer):
     ids: list[str] | None
     marks: list[Mark]
     protocols: list[Protocol] = []
+    settings: dict[str, str] = {}
+    """The settings of measures in words, by the hash in the names of their columns."""
     note: str = ""
 
 

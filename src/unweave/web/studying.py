@@ -1,5 +1,6 @@
 """Studies of a store: which runs belong to one, and what was published beside what was found."""
 
+import contextlib
 import csv
 import io
 from collections.abc import Mapping
@@ -7,7 +8,7 @@ from typing import Any
 
 from unweave.files import as_typed
 from unweave.runs.folder import DamagedFile
-from unweave.studies.protocols import protocols_in_words
+from unweave.studies.protocols import protocols_in_words, settings_in_words
 from unweave.studies.record import DamagedRecord, open_record
 from unweave.web.numbers import number
 from unweave.web.schema import Mark, Protocol, StudyAnswer, StudyName
@@ -35,11 +36,12 @@ def study_names(store: ReadOnlyStore) -> list[StudyName]:
 def study_answer(store: ReadOnlyStore, name: str) -> StudyAnswer:
     """A study by its name."""
     if name == WHOLE:
-        return StudyAnswer(name=WHOLE, title="Every run of this store", ids=None, marks=[])
+        settings = settings_in_words(_all_protocols(store))
+        return StudyAnswer(name=WHOLE, title="Every run of this store", ids=None, marks=[], settings=settings)
     if name not in planned(store):
         raise NotHere(f"there is no study {name[:80]!r} in this store; {WHOLE!r} is always there")
     plan, note = read_plan(store, name), ""
-    measured = protocols_in_words(plan.get("protocols") or {})
+    protocols = plan.get("protocols") or {}
     home, plain = store.inside(name)
     try:
         marks = [_mark(one) for one in _claims(home, plain, plan)]
@@ -52,9 +54,19 @@ def study_answer(store: ReadOnlyStore, name: str) -> StudyAnswer:
         place=home.place,
         ids=None if plan.get("experiments") is None else [f"{home.prefix}{one}" for one in plan["experiments"]],
         marks=marks,
-        protocols=[Protocol(words=one.words, title=one.title) for one in measured],
+        protocols=[Protocol(words=one.words, title=one.title) for one in protocols_in_words(protocols)],
+        settings=settings_in_words(protocols),
         note=note,
     )
+
+
+def _all_protocols(store: ReadOnlyStore) -> dict[str, Any]:
+    """What the measures of all studies were taken with, by their files."""
+    found: dict[str, Any] = {}
+    for name in planned(store):
+        with contextlib.suppress(DamagedRecord):
+            found |= read_plan(store, name).get("protocols") or {}
+    return found
 
 
 def planned(store: ReadOnlyStore) -> list[str]:

@@ -24,6 +24,9 @@ class Intrinsic:
     mle_runs: tuple[Mle, ...]
     two_nn_runs: tuple[TwoNN, ...]
 
+    def __repr__(self) -> str:
+        return f"{self.score:.2f} ± {self.spread:.2f} by MLE, {self.two_nn:.2f} ± {self.two_nn_spread:.2f} by TwoNN"
+
 
 def intrinsic(
     points: Any,

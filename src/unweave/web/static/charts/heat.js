@@ -1,7 +1,7 @@
 // A matrix as colours, its values written in where there is room.
 
 import { h, s, sheet } from "../lib/dom.js";
-import { number } from "../lib/format.js";
+import { number, shortened } from "../lib/format.js";
 import { fitting, wide } from "./axes.js";
 
 const SEQUENTIAL = [[245, 248, 250], [91, 163, 207], [8, 48, 92]];
@@ -21,12 +21,13 @@ export function heat({ values, rows, columns, diverging = false, limits = null, 
   const below = top + cell * rows.length + (columnName ? 24 : 8);
   const height = below + 30;
   const [low, high] = limits ?? reach(values, diverging);
+  const written = cell >= 26 && Math.max(...values.flat().map((value) => (value === null ? 0 : wide(inside(value))))) < cell;
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, role: onpick ? "group" : "img", "aria-label": `${label}. The table below has every number.`, class: "chart heat" });
   svg.style.maxWidth = `${Math.round(width * 1.15)}px`;
   rows.forEach((name, i) => svg.append(s("text", { class: "tick", x: left - 6, y: top + cell * (i + 0.5) + 4, "text-anchor": "end" }, cut(name))));
   columns.forEach((name, j) => svg.append(columnTick(name, left + cell * (j + 0.5), top - 7, slanted)));
   rows.forEach((row, i) => columns.forEach((column, j) => {
-    svg.append(...box(values[i][j], { x: left + cell * j, y: top + cell * i, cell, low, high, diverging,
+    svg.append(...box(values[i][j], { x: left + cell * j, y: top + cell * i, cell, low, high, diverging, written,
       words: `${row} · ${column}: ${number(values[i][j])}`, onpick: onpick && (() => onpick(i, j)) }));
   }));
   svg.append(...lines(splits, { left, top, cell, rows, columns }), ...colours(left, below + 4, low, high, diverging));
@@ -64,17 +65,18 @@ function columnTick(name, x, y, slanted) {
   return s("text", { class: "tick", ...given }, cut(name));
 }
 
-function box(value, { x, y, cell, low, high, diverging, words, onpick }) {
+function box(value, { x, y, cell, low, high, diverging, written, words, onpick }) {
   const share = value === null ? null : (value - low) / (high - low);
   const colour = share === null ? [128, 136, 144] : blend(diverging ? DIVERGING : SEQUENTIAL, share);
   const rect = s("rect", { x: x + 0.5, y: y + 0.5, width: cell - 1, height: cell - 1, rx: 2, fill: `rgb(${colour})`,
     "fill-opacity": share === null ? 0.15 : 1, class: onpick ? "pick" : "" }, s("title", {}, words));
   if (onpick) rect.addEventListener("click", onpick);
-  if (cell < 26 || value === null) return [rect];
+  if (!written || value === null) return [rect];
   const dark = 0.2126 * colour[0] + 0.7152 * colour[1] + 0.0722 * colour[2] < 135;
-  const text = Math.abs(value) >= 100 ? number(Math.round(value)) : value.toFixed(2).replace("-", "−");
-  return [rect, s("text", { class: "inside", x: x + cell / 2, y: y + cell / 2 + 3.5, "text-anchor": "middle", fill: dark ? "#fff" : "#1a2430" }, text)];
+  return [rect, s("text", { class: "inside", x: x + cell / 2, y: y + cell / 2 + 3.5, "text-anchor": "middle", fill: dark ? "#fff" : "#1a2430" }, inside(value))];
 }
+
+const inside = (value) => (Math.abs(value) >= 100 ? number(Math.round(value)) : value.toFixed(2).replace("-0.00", "0.00").replace("-", "−"));
 
 function blend(anchors, share) {
   const place = Math.max(0, Math.min(1, share)) * (anchors.length - 1);
@@ -90,4 +92,4 @@ function lines([row, column], { left, top, cell, rows, columns }) {
   return made;
 }
 
-const cut = (name) => (name.length > 26 ? `${name.slice(0, 25)}…` : name);
+const cut = (name) => shortened(name, 26);

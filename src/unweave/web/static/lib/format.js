@@ -48,17 +48,20 @@ export const metric = (name) => SCORES[name] ?? name.replaceAll("_", " ");
 /** The name of a column without the settings of its measure. */
 const plain = (name) => name.replace(/^([^.@]+)@[^.]+/, "$1");
 
-/** Names of some columns in words; settings are named where a measure was taken with several. */
-export function columns(names) {
+/** Names of some columns in words; settings (words by their hashes) are told where a measure was taken with several. */
+export function columns(names, settings = null) {
   const taken = names.map(plain);
-  return new Map(names.map((name, at) => [name, column(taken.filter((one) => one === taken[at]).length > 1 ? name : taken[at])]));
+  return new Map(names.map((name, at) => [name, column(taken.filter((one) => one === taken[at]).length > 1 ? name : taken[at], settings)]));
 }
 
 /** The name of a column in words: «objective.off_diagonal» is «λ», «cost.seconds» is «cost: seconds». */
-export function column(name) {
+export function column(name, settings = null) {
   if (WORDS[name]) return WORDS[name];
-  const settings = name.match(/^[^.@]+@([^.]+)\./);
-  if (settings) return `${column(plain(name))} (${settings[1]})`;
+  const mark = name.match(/^[^.@]+@([^.]+)\./)?.[1];
+  if (mark) {
+    const known = Object.entries(settings ?? {}).find(([hash]) => hash.startsWith(mark));
+    return `${column(plain(name))} (${known?.[1] ?? (settings ? `other settings, ${mark}` : mark)})`;
+  }
   const score = name.match(/^scores\.(mean|sampled)\.(.+)$/);
   if (score) return score[1] === "mean" ? metric(score[2]) : `${metric(score[2])} (sampled)`;
   const [family, ...rest] = name.replaceAll("_", " ").split(".");
@@ -69,8 +72,8 @@ export function column(name) {
 export const KINDS = ["active", "mixed", "passive"];
 
 export const MEANING = {
-  active: "In use: it is precise for every picture, and moving it changes the picture.",
-  mixed: "In use for some pictures only.",
+  active: "In use: it is precise for every example, and moving it changes what is decoded.",
+  mixed: "In use for some examples only.",
   passive: "Switched off: it carries nothing, and moving it changes nothing.",
 };
 

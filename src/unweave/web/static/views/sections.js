@@ -86,8 +86,9 @@ export async function scores(place, run) {
   const wait = h("p", { class: "quiet loading" }, "Measuring …");
   place.append(wait);
   const found = await get(address(run.id, "/scores"));
+  const intervals = found.scores.some((one) => one.low !== null) ? ", with 95 % intervals" : "";
   const words = found.kept
-    ? `Measured by unweave evaluate, with 95 % intervals: ${found.protocol}.`
+    ? `Measured by unweave evaluate${intervals}: ${found.protocol}.`
     : `A quick look: ${found.protocol}. For every metric with intervals: unweave evaluate ${run.path}`;
   const names = [...new Set(found.scores.map((one) => one.metric))];
   const of = (metric, which) => found.scores.find((one) => one.metric === metric && one.representation === which);

@@ -46,7 +46,7 @@ class Study {
       show(this.parts, h("p", { class: "notice" }, "A study needs two runs or more of one world with numbers that differ. Measure some with: unweave evaluate runs/RUN"));
       return;
     }
-    this.names = columns(this.numeric);
+    this.names = columns(this.numeric, this.study.settings);
     const measured = this.numeric.filter(isMeasured);
     const setting = settingOf(this.places, this.numeric);
     this.groups = groupsOf(this.places, setting, this.mixed ? this.nameOf : null);
