@@ -40,6 +40,8 @@ def histogram(
         colour = COLOURS[place % len(COLOURS)]
         axes.hist(np.clip(values, edges[0], edges[-1]), edges, weights=weights, color=colour, alpha=0.25)
         axes.hist(values, edges, weights=weights, color=colour, histtype="step", linewidth=1.4, label=name)
+    if limits is not None:
+        axes.set_xlim(edges[0], edges[-1])
     name_axes(axes, title, label, "share of runs" if as_share else "runs")
     legend(axes, len(series))
     return figure

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 
 from unweave.evaluation.traversal import plane
 from unweave.pages.outcome import Outcome
@@ -80,15 +79,14 @@ def planes_figures(
 ) -> "dict[str, matplotlib.figure.Figure]":
     """What every model draws over its plane."""
     figures = {}
-    values = torch.linspace(-WIDTH, WIDTH, N_PICTURES)
+    values = np.linspace(-WIDTH, WIDTH, N_PICTURES)
     for model in models:
         held = plane_of(results, place, model)
         first, second = held["latents"]
         shown = plane(results.run(model.id), first, second, n=N_PICTURES, width=WIDTH)
-        title = f"{place.title}, {word}, seed {model.seed}: MIG {model.score:.2f}, polar {held['score']:+.2f}"
-        figures[title] = plane_figure(
-            shown.numpy(), values.flip(0).numpy(), values.numpy(), f"latent {first}", f"latent {second}"
-        )
+        score = f"{held['score']:+.2f}".replace("-", "−")
+        title = f"{place.title}, {word}, seed {model.seed}: MIG {model.score:.2f}, polar − cartesian {score}"
+        figures[title] = plane_figure(shown.numpy(), values[::-1], values, f"latent {first}", f"latent {second}")
     return figures
 
 
@@ -99,7 +97,7 @@ def plane_rows(results: Results, place: Place, models: list[Candidate], word: st
         held = plane_of(results, place, model)
         told = {"factors": " and ".join(held["factors"]), "latents": ", ".join(map(str, held["latents"]))}
         shown = {"polar − cartesian": held["score"], "polar": held["polar"], "cartesian": held["cartesian"]}
-        rows.append({"world": place.title, "model": word, "seed": model.seed, "MIG": model.score} | told | shown)
+        rows.append({"world": place.title, "model": word, "seed": str(model.seed), "MIG": model.score} | told | shown)
     return rows
 
 
