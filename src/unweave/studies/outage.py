@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from unweave.files import write_text
@@ -21,17 +20,17 @@ PATIENCE = 120.0
 """Seconds in which a GPU answers a probe."""
 
 
-@dataclass
 class Outage:
     """What is known of the GPUs."""
 
-    in_a_row: int = 0
-    until: float = 0.0
-    """When the pause is over, on the monotonic clock."""
-    worked: int = 0
-    """Packs that ended well."""
-    seen: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """How many had, when a pack last met a fault."""
+    def __init__(self) -> None:
+        self.in_a_row = 0
+        self.until = 0.0
+        """When the pause is over, on the monotonic clock."""
+        self.worked = 0
+        """Packs that ended well."""
+        self.seen: dict[tuple[str, ...], int] = {}
+        """How many had, when a pack last met a fault."""
 
     def well(self, pack: Pack) -> None:
         """A pack has ended: its GPU works."""
