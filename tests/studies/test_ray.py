@@ -14,6 +14,7 @@ from test_local import mixed, results
 from tiny_studies import tiny, tiny_study
 
 from unweave.studies.executors.on_ray import OnRay, _heard
+from unweave.studies.outage import Outage
 from unweave.studies.pack import Pack
 from unweave.studies.run import run_study
 from unweave.studies.store import Store
@@ -44,7 +45,8 @@ def test_workers_that_die_are_held_against_a_run_and_nodes_are_not(tmp_path: Pat
         def get(reference: None) -> None:
             raise error
 
-        return _heard(SimpleNamespace(get=get, exceptions=ray.exceptions), None, pack, tmp_path, ended.append)
+        named = SimpleNamespace(get=get, exceptions=ray.exceptions)
+        return _heard(named, None, pack, tmp_path, ended.append, Outage())
 
     assert heard(ray.exceptions.NodeDiedError("gone")) == [pack]
     assert not ended
