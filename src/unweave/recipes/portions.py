@@ -296,8 +296,7 @@ def _files(folder: RunFolder, histories: bool, whole: bool) -> dict[str, Any]:
     names = [name for name in folder.names() if _carried(name) and (histories or not name.startswith(HISTORY))]
     files: dict[str, Any] = {name: _text(folder.read(name)) for name in names if name != WEIGHTS or whole}
     if folder.has(WEIGHTS) and not whole:
-        note = {"sha256": folder.sums()[WEIGHTS], "bytes": (folder.path / WEIGHTS).stat().st_size}
-        files[LEFT_WEIGHTS] = json.dumps(note) + "\n"
+        files[LEFT_WEIGHTS] = json.dumps(folder.weights_note()) + "\n"
     return files
 
 

@@ -71,9 +71,12 @@ class RunFolder:
     def leave_weights(self) -> None:
         """Drop the weights of a finished run and keep their checksum: its measures can travel without them."""
         if self.has(WEIGHTS):
-            note = {"sha256": self.sums()[WEIGHTS], "bytes": (self.path / WEIGHTS).stat().st_size}
-            self.write_json(LEFT_WEIGHTS, note)
+            self.write_json(LEFT_WEIGHTS, self.weights_note())
             self.remove(WEIGHTS)
+
+    def weights_note(self) -> dict[str, str | int]:
+        """What is said of weights that stay behind."""
+        return {"sha256": self.sums()[WEIGHTS], "bytes": (self.path / WEIGHTS).stat().st_size}
 
     def names(self, prefix: str = "") -> list[str]:
         """All complete files whose name begins with ``prefix``, sorted."""
