@@ -114,9 +114,11 @@ def run_portion(
 
 def _write_found(studies: Sequence[Study], folder: Path | str, store: Store) -> tuple[set[str], int]:
     """Write all that is settled so far; which runs these are, and how many were left out."""
-    found = {run_id for study in studies for run_id in _settled(study, store)}
-    needed = [(run_id, study.measures) for study in studies for run_id in _asked(study, store)]
-    return found, write_portion(folder, store, sorted(found), needed=needed, whole=_named(studies, store))
+    asked = [(study, _asked(study, store)) for study in studies]
+    found = {run_id for study, own in asked for run_id in _settled_of(study, store, own)}
+    needed = [(run_id, study.measures) for study, own in asked for run_id in own]
+    whole = {name for _, own in asked for one in own.values() for name in runs_named(one)}
+    return found, write_portion(folder, store, sorted(found), needed=needed, whole=whole)
 
 
 def take_in(folder: Path | str, store: Store) -> int:
@@ -222,13 +224,17 @@ def _asked(study: Study, store: Store) -> dict[str, Experiment]:
 
 
 def _settled(study: Study, store: Store) -> list[str]:
-    asked = _asked(study, store).items()
-    return [run_id for run_id, one in asked if settled(store.folder(run_id), Pack((one,), study.measures))]
+    return _settled_of(study, store, _asked(study, store))
+
+
+def _settled_of(study: Study, store: Store, asked: Mapping[str, Experiment]) -> list[str]:
+    return [run_id for run_id, one in asked.items() if settled(store.folder(run_id), Pack((one,), study.measures))]
 
 
 def _missing(study: Study, store: Store) -> list[Experiment]:
-    done = set(_settled(study, store))
-    return [one for run_id, one in _asked(study, store).items() if run_id not in done]
+    asked = _asked(study, store)
+    done = set(_settled_of(study, store, asked))
+    return [one for run_id, one in asked.items() if run_id not in done]
 
 
 def _ready(study: Study, store: Store) -> list[Experiment]:
@@ -241,12 +247,6 @@ def _ready(study: Study, store: Store) -> list[Experiment]:
         if not store.folder(name).has(WEIGHTS):
             store.folder(name).remove(LEFT_WEIGHTS)
     return [one for one in _missing(study, store) if all(store.folder(n).has(WEIGHTS) for n in runs_named(one))]
-
-
-def _named(studies: Sequence[Study], store: Store) -> set[str]:
-    """The runs that others are made from."""
-    asked = [one for study in studies for one in _asked(study, store).values()]
-    return {name for one in asked for name in runs_named(one)}
 
 
 def runs_named(value: Any) -> set[str]:
