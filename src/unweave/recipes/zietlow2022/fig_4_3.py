@@ -1,5 +1,6 @@
 """z-fig-4.3: what the manipulation does to images (Zietlow, 2022, §4.3.2)."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unweave.data.altered import Perturbed
@@ -26,7 +27,11 @@ ASKED = Asked(methods=(), conditions=())
 
 def study(size: str) -> Study:
     """The models to choose from, and the manipulation."""
-    return bias_study("z-fig-4.3", size, TITLE, ASKED)
+    return replace(bias_study("z-fig-4.3", size, TITLE, ASKED), opened=_made)
+
+
+def _made(results: Results) -> list[str]:
+    return [one.id for one in results.experiments if isinstance(one.objective, Perturbation)]
 
 
 def judge(results: Results, size: str) -> Outcome:
@@ -41,7 +46,7 @@ def judge_with(results: Results, size: str, times: float = 1.0) -> Outcome:
     claims: list[Comparison] = []
     for one in results.experiments:
         folder = results.store.folder(one.id)
-        if not isinstance(one.objective, Perturbation) or not folder.trained:
+        if one.id not in _made(results) or not results.has_weights(one.id):
             continue
         shown, losses = altered_images(Perturbed(str(folder.path))), losses_of(results.run(one.id))
         kind, title = list(KINDS)[one.seed], one.world.card().title
