@@ -173,7 +173,7 @@ class Asked:
     methods: tuple[str, ...] = METHODS
     conditions: tuple[str, ...] = CONDITIONS
     controls: tuple[str, ...] = ()
-    """Of the manipulation, on which the β-VAE is trained too."""
+    """Of the manipulation, on which the β-VAE is trained too where it is among the methods."""
     searched: bool = False
     """Whether the main hyperparameter is scaled."""
     places: tuple[str, ...] = ()
@@ -204,8 +204,8 @@ def follow(size: str, asked: Asked, results: Results) -> list[Experiment]:
         made = manipulations(place, amount, asked, results)
         found += made.values()
         for kind, folder in _folders(results, made).items():
-            methods = asked.methods if kind == MODIFIED and MODIFIED in asked.conditions else ()
-            methods = _used(amount, ("β-VAE",) if kind in asked.controls else methods)
+            compared = ("β-VAE",) if kind in asked.controls else METHODS if MODIFIED in asked.conditions else ()
+            methods = _used(amount, [method for method in asked.methods if method in compared])
             for strength in asked.strengths:
                 world = Perturbed(str(folder), place.world, strength * place.epsilon)
                 found += _models(place, amount, world, methods, asked.searched)
