@@ -1,4 +1,4 @@
-"""A part of a reproduction: fewer worlds where not all can be had, fewer methods or seeds for want of time; never steps."""
+"""A part of a reproduction: fewer worlds where not all can be had, fewer methods or seeds to save time; never steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
