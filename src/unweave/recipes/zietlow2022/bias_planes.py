@@ -50,9 +50,9 @@ NOTE = (
     "The source picks the two latents by hand; here they are those that tell most about the two factors. The number is"
     " what angle and radius of their plane tell of the two factors, less what its two axes tell at the best rotation,"
     " as shares of the factors' entropies: 1 is polar, −1 cartesian. It does not see rotations: a model that is"
-    " entangled only because its axes are turned is cartesian. The pair of factors is the same for all models of a world;"
-    " on dSprites it was at first the pair that a model holds in the most polar way, which made it polar by the toss of a"
-    " coin in four of five draws, and was then set to x and y before the numbers of these were seen."
+    " entangled only because its axes are turned is cartesian. The pair of factors is the same for all models of a"
+    " world; on dSprites it was at first the pair that a model holds in the most polar way, which made it polar by the"
+    " toss of a coin in four of five draws, and was then set to x and y before the numbers of these were seen."
 )
 
 
