@@ -38,7 +38,7 @@ from unweave.recipes.zietlow2022.bias import (
     VARIATIONAL,
 )
 from unweave.recipes.zietlow2022.bias_search import ASKED
-from unweave.recipes.zietlow2022.bias_table import judge_table
+from unweave.recipes.zietlow2022.bias_table import _highest, judge_table
 from unweave.recipes.zietlow2022.table_4_2 import PUBLISHED
 from unweave.studies.measure_only import measure_only
 from unweave.studies.results import Results
@@ -277,7 +277,8 @@ def made_up(scores: dict[tuple[str, str], float], size: str, tmp_path: Path) -> 
             experiments.append(one)
             wobble = 0.02 * ((one.seed * 7919) % 5 - 2) + 0.003 * one.seed * (condition == MODIFIED)
             measured = dict.fromkeys(COLUMNS.values(), mean + wobble) | {"alignment.n_active": 5}
-            rows.append({"id": one.id, "state": "done", "seed": one.seed} | measured)
+            strength = {f"objective.{name}": getattr(one.objective, name, None) for name in ("beta", "gamma")}
+            rows.append({"id": one.id, "state": "done", "seed": one.seed} | strength | measured)
     found = Results(bias.bias_study("x", size, "", TABLE), Store(tmp_path), tuple(experiments))
     found.__dict__["table"] = pl.from_dicts(rows, infer_schema_length=None)
     return found
@@ -321,6 +322,19 @@ def test_a_drop_that_noise_gives_too_is_no_evidence(tmp_path: Path) -> None:
     noise = {one.what: one.controls[-1] for one in compared if one.controls[-1].name == "noise"}
     assert set(noise) == {drop(method) for method in VARIATIONAL}, "it is no control of what stays"
     assert noise[drop("β-VAE")].ours == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(("noise", "verdict"), [(0.4, "agrees"), (0.25, "agrees"), (0.1, "not evidence")])
+def test_no_scale_brings_it_back_unless_noise_takes_it_too(noise: float, verdict: str, tmp_path: Path) -> None:
+    scores = {("β-VAE", ORIGINAL): 0.4, ("β-VAE", MODIFIED): 0.1, ("β-VAE", NOISE): noise}
+    compared = judged(find_reproduction("z-fig-4.4"), made_up(scores, "small", tmp_path), "small").comparisons
+    what = "dSprites, β-VAE: MIG on original images beside the best scale on modified ones"
+    assert told(compared)[what] == verdict
+
+
+def test_of_several_scales_the_highest_score_counts_for_noise() -> None:
+    part = pl.DataFrame({"seed": [0, 1, 0, 1], "score": [0.1, 0.5, 0.3, 0.2]})
+    assert _highest(part, "score") == {0: 0.3, 1: 0.5}
 
 
 @pytest.mark.parametrize("name", ["u-epsilon", "u-transfer"])

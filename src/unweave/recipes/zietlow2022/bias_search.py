@@ -10,6 +10,7 @@ from unweave.plots.violins import violins
 from unweave.recipes.zietlow2022.bias import (
     AMOUNTS,
     COLUMNS,
+    CONDITIONS,
     MODIFIED,
     ORIGINAL,
     VARIATIONAL,
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     import matplotlib.figure
     import polars as pl
 
-ASKED = Asked(VARIATIONAL, (ORIGINAL, MODIFIED), searched=True, places=("shapes3d_like", "shapes3d", "micro"))
-"""What the four figures ask for: Shapes3D, where a size has it."""
+ASKED = Asked(VARIATIONAL, CONDITIONS, searched=True, places=("shapes3d_like", "shapes3d", "micro"))
+"""What the four figures ask for: Shapes3D, where a size has it; models on noisy images, unscaled, for a control."""
 
 STRENGTHS = {"β-VAE": "beta", "FactorVAE": "gamma", "TC-VAE": "beta", "SlowVAE": "beta"}
 

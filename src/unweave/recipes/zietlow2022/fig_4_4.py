@@ -4,7 +4,7 @@ from unweave.pages.outcome import Outcome
 from unweave.recipes.reproduction import Reproduction
 from unweave.recipes.zietlow2022.bias import bias_study
 from unweave.recipes.zietlow2022.bias_search import ASKED, judge_search
-from unweave.recipes.zietlow2022.bias_table import any_condition
+from unweave.recipes.zietlow2022.bias_table import any_condition, noise_instead
 from unweave.recipes.zietlow2022.settings import SOURCE
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -13,7 +13,7 @@ TITLE = "No strength brings MIG back on modified images"
 
 
 def study(size: str) -> Study:
-    """Every VAE on modified images at every scale, and unscaled on the original ones."""
+    """Every VAE on modified images at every scale, and unscaled on original and noisy ones."""
     return bias_study("z-fig-4.4", size, TITLE, ASKED)
 
 
@@ -22,4 +22,6 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_search("MIG", results, size)
 
 
-REPRODUCTION = Reproduction("z-fig-4.4", TITLE, f"{SOURCE}, Figure 4.4", study, judge, (any_condition(judge),))
+CONTROLS = (any_condition(judge), noise_instead(judge))
+
+REPRODUCTION = Reproduction("z-fig-4.4", TITLE, f"{SOURCE}, Figure 4.4", study, judge, CONTROLS)
