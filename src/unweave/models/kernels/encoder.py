@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import torch
 
 from unweave.models.kernels.aside import Later, in_turn
-from unweave.models.kernels.convolutions import Join, Precision, correlate, down, up
-from unweave.models.kernels.first import first_backward, first_forward, ready
+from unweave.models.kernels.convolutions import Join, Precision, down
+from unweave.models.kernels.first import first_forward, ready
 from unweave.models.kernels.layout import Layout
 from unweave.models.kernels.pixels import FLOATS, Frame
 from unweave.models.kernels.sums import add_up
+from unweave.models.kernels.together import first_gradients, up_gradients
 from unweave.shapes import Float, Tensor
 
 
@@ -31,14 +32,12 @@ def encoded_images_backward(
     """The gradients of all weights and biases, from the slope by the last image where that is positive."""
     top, product = joins[-1], precision.product
     later(add_up, slope.flatten(1, 3), bias_of(gradients, top, top.n_small))
-    for place in range(len(images) - 1, 0, -1):
+    for place in range(len(images) - 1, 1, -1):
         join, below, image = joins[place], joins[place - 1], images[place - 1]
-        later(correlate, join, image, slope, gradients, product)
-        if place > 1:
-            bias = bias_of(gradients, below, below.n_small)
-            slope = up(join, slope, weights, product, like=image, bias_gradient=bias, later=later)
+        bias = bias_of(gradients, below, below.n_small)
+        slope = up_gradients(join, slope, image, weights, gradients, product, bias_gradient=bias, later=later)
     first, second = joins[:2]
-    first_backward(first, second, frame, examples, slope, images[0], weights, gradients, product)
+    first_gradients(first, second, frame, examples, slope, images[0], weights, gradients, product, later)
 
 
 def join_of(layout: Layout, name: str, size: tuple[int, int]) -> Join:

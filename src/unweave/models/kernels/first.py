@@ -141,7 +141,7 @@ def _pad(
 
 
 @triton.jit
-def _first_patches(
+def first_patches(
     examples, image, y, x, inside, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
     SIZE: tl.constexpr, PACKING: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, TOP: tl.constexpr,
     LEFT: tl.constexpr,
@@ -150,7 +150,7 @@ def _first_patches(
     k = tl.arange(0, SIZE)
     if PACKING == 3:
         word = tl.load(examples + image * (H * W) + y * W + x, mask=inside, other=0)
-        patch = ((word[:, None] >> k[None, :]) & 1).to(tl.float32)
+        patch = tl.where(((word[:, None] >> k[None, :]) & 1) != 0, 1.0, 0.0)
     elif PACKING == 4:
         # kernel row k // 16 begins at column 2x of the padded line 2y + k // 16
         begin = image * ((2 * H + 2) * (2 * W + 2) * 4) + (y * (2 * W + 2) + x) * 8
@@ -181,7 +181,7 @@ def _first_forward(
     x, y, image = pixel % W, pixel // W % H, pixel // (W * H)
     channel = tl.arange(0, CS)
     k = tl.arange(0, SIZE)
-    patch = _first_patches(
+    patch = first_patches(
         examples, model * n_batch + image, y, x, inside, H, W, C, K, SIZE, PACKING, HEIGHT, WIDTH, TOP, LEFT
     )
     row_of_weights = weights + model * weight_stride
@@ -223,7 +223,7 @@ def _first_backward(
         active = tl.load(like + place, mask=inside[:, None], other=0.0)
         slope = tl.where(active > 0, slope, 0.0)
         summed += slope
-        patch = _first_patches(
+        patch = first_patches(
             examples, example, line, column, inside, 2 * H, 2 * W, C, KERNEL, SIZE, PACKING, HEIGHT, WIDTH, TOP, LEFT
         )
         total = tl.dot(
