@@ -16,7 +16,7 @@ from bounds import watched  # beside this file
 from interpreted import last as _last  # it mends the interpreter too
 from torch.nn.functional import conv2d, conv_transpose2d
 
-from unweave.models.kernels import together
+from unweave.models.kernels import resident, together
 from unweave.models.kernels.convolutions import Join
 from unweave.models.kernels.first import first_forward, ready
 from unweave.models.kernels.pixels import BITS, BYTES, Frame
@@ -46,6 +46,22 @@ def inner(what: str, height: int, n_big: int, n_small: int) -> dict[str, float]:
         _worse(far, "input", found[model].movedim(-1, 1), by_image)
         _worse(far, "weight", gradients[model, BEGIN:], _flat(by_weight[None])[0])
         _worse(far, "bias", summed[model], by_image.sum((0, 2, 3)))
+    return far
+
+
+def forward(what: str, height: int, n_big: int, n_small: int) -> dict[str, float]:
+    """A layer's output where weights stay on the chip."""
+    join = Join(height, height, n_big, n_small, 4, BEGIN, 0)
+    weight, big, small = _given(join)
+    given, n_outputs = (big, n_small) if what == "down" else (small, n_big)
+    bias = torch.randn(MODELS, n_outputs).bfloat16().float()
+    rows = torch.zeros(MODELS, BEGIN + weight[0].numel())
+    rows[:, :n_outputs], rows[:, BEGIN:] = bias, _flat(weight)
+    found = getattr(resident, f"{what}_forward")(join, _stored(given), rows.bfloat16(), "ieee")
+    convolve, far = conv2d if what == "down" else conv_transpose2d, {}
+    for model in range(MODELS):
+        exact = convolve(*(one[model].double() for one in (given, weight, bias)), stride=2, padding=1).relu()
+        _worse(far, "out", found[model].movedim(-1, 1), exact)
     return far
 
 
@@ -113,11 +129,13 @@ def _worse(far: dict[str, float], name: str, given: torch.Tensor, exact: torch.T
 
 def main() -> None:
     torch.manual_seed(5)
-    for key, tiles in list(together.TUNED.items()):
-        together.TUNED[key] = replace(tiles, run=max(4, tiles.rows // 16) if key[0] == "up" else 4)
+    for table in (together.TUNED, resident.TUNED):
+        for key, tiles in table.items():
+            table[key] = replace(tiles, run=4)
     cases = {
         "down 16": lambda: inner("down", 16, 32, 32), "up 8": lambda: inner("up", 8, 32, 64),
-        "up 4": lambda: inner("up", 4, 64, 64), "first": lambda: first(1), "first in colour": lambda: first(3),
+        "up 4": lambda: inner("up", 4, 64, 64), "down 16 forward": lambda: forward("down", 16, 32, 32),
+        "up 16 forward": lambda: forward("up", 16, 32, 32), "up 8 forward": lambda: forward("up", 8, 32, 64), "first": lambda: first(1), "first in colour": lambda: first(3),
     }  # fmt: skip
     with watched() as launches:
         found = {name: cases[name]() for name in sys.argv[1].split(",")}

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import torch
 
 from unweave.models.kernels.aside import Later, in_turn
-from unweave.models.kernels.convolutions import Join, Precision, down
+from unweave.models.kernels.convolutions import Join, Precision
 from unweave.models.kernels.first import first_forward, ready
 from unweave.models.kernels.layout import Layout
 from unweave.models.kernels.pixels import FLOATS, Frame
+from unweave.models.kernels.resident import down_forward
 from unweave.models.kernels.sums import add_up
 from unweave.models.kernels.together import first_gradients, up_gradients
 from unweave.shapes import Float, Tensor
@@ -21,7 +22,7 @@ def encoded_images(
     first, *rest = joins
     layers = [first_forward(first, frame, examples, weights, precision.stored, precision.product)]
     for join in rest:
-        layers.append(down(join, layers[-1], weights, precision.product, activate=True))
+        layers.append(down_forward(join, layers[-1], weights, precision.product))
     return layers
 
 

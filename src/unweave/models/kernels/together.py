@@ -15,6 +15,7 @@ from unweave.models.kernels.aside import Later, in_turn
 from unweave.models.kernels.convolutions import Join, Tiles, correlate, down, up
 from unweave.models.kernels.first import first_backward, first_patches, taps_padded
 from unweave.models.kernels.pixels import Frame, pitch
+from unweave.models.kernels.resident import big_places, fits, in_batch, kernel_row
 from unweave.models.kernels.sums import add_up
 from unweave.shapes import Float, Tensor
 
@@ -30,12 +31,7 @@ listed make their two gradients apart."""
 
 def together(what: str, join: Join, dtype: torch.dtype) -> Tiles | None:
     """How a layer's two gradients are made in one kernel; None where they are made apart."""
-    chosen, pixels = TUNED.get((what, join.n_big, join.n_small)), join.height * join.width
-    if chosen is None or dtype != torch.bfloat16 or join.kernel != 4:
-        return None
-    # a tile is some whole images, or some whole lines of one
-    whole = chosen.rows % pixels == 0 and chosen.run % (chosen.rows // pixels) == 0
-    return chosen if whole or (pixels % chosen.rows == 0 and chosen.rows % join.width == 0) else None
+    return fits(TUNED.get((what, join.n_big, join.n_small)), join, dtype)
 
 
 def down_gradients(
@@ -140,19 +136,19 @@ def _down_together(
     summed = tl.zeros((ROWS, CS), dtype=tl.float32)
     for start in range(0, IMAGES * H * W, ROWS):
         image, top = begin + start // (H * W), start // W % H
-        inside = _inside(image, n_batch, ROWS, H, W)
+        inside = in_batch(image, n_batch, ROWS, H, W)
         place = (image * H + top) * (W * CS) + (tl.arange(0, ROWS)[:, None] * CS + channel[None, :])
         active = tl.load(like + place, mask=inside[:, None], other=0.0)
-        patch0 = _kernel_row(big, image, top, 0, inside, ROWS, H, W, CB)
+        patch0 = kernel_row(big, image, top, 0, inside, ROWS, H, W, CB)
         slope = tl.dot(patch0, weight0, input_precision=PRODUCT)
         total0 = tl.dot(tl.trans(patch0), active, total0, input_precision=PRODUCT)
-        patch1 = _kernel_row(big, image, top, 1, inside, ROWS, H, W, CB)
+        patch1 = kernel_row(big, image, top, 1, inside, ROWS, H, W, CB)
         slope = tl.dot(patch1, weight1, slope, input_precision=PRODUCT)
         total1 = tl.dot(tl.trans(patch1), active, total1, input_precision=PRODUCT)
-        patch2 = _kernel_row(big, image, top, 2, inside, ROWS, H, W, CB)
+        patch2 = kernel_row(big, image, top, 2, inside, ROWS, H, W, CB)
         slope = tl.dot(patch2, weight2, slope, input_precision=PRODUCT)
         total2 = tl.dot(tl.trans(patch2), active, total2, input_precision=PRODUCT)
-        patch3 = _kernel_row(big, image, top, 3, inside, ROWS, H, W, CB)
+        patch3 = kernel_row(big, image, top, 3, inside, ROWS, H, W, CB)
         slope = tl.dot(patch3, weight3, slope, input_precision=PRODUCT)
         total3 = tl.dot(tl.trans(patch3), active, total3, input_precision=PRODUCT)
         slope = tl.where(active > 0, slope, 0.0)
@@ -165,28 +161,6 @@ def _down_together(
     tl.store(places + 2 * RUN * CS, total2)
     tl.store(places + 3 * RUN * CS, total3)
     tl.store(shares + 4 * RUN * CS + channel, tl.sum(summed, axis=0))
-
-
-@triton.jit
-def _inside(image, n_batch, ROWS: tl.constexpr, H: tl.constexpr, W: tl.constexpr):
-    """[pixel] whether pixels of a tile that begins in ``image`` belong to the batch."""
-    return image + tl.arange(0, ROWS) // (H * W) < n_batch
-
-
-@triton.jit
-def _kernel_row(
-    big, image, top, ky: tl.constexpr, inside, ROWS: tl.constexpr, H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr
-):  # fmt: skip
-    """[small pixel, (column, big channel)] what lies under row ``ky`` of the kernel, for a tile that begins at line
-    ``top``. All but two numbers is the same for every tile."""
-    row, k = tl.arange(0, ROWS), tl.arange(0, 4 * CB)
-    x, y = row % W, row // W % H
-    column = (2 * x - 1)[:, None] + (k // CB)[None, :]
-    line = 2 * (top + y) + (ky - 1)
-    ok = (inside & (line >= 0) & (line < 2 * H))[:, None] & (column >= 0) & (column < 2 * W)
-    there = ((row // (H * W) * (2 * H) + 2 * y) * (2 * W) + 2 * x) * CB
-    begin = ((image * (2 * H) + 2 * top + (ky - 1)) * (2 * W) - 1) * CB
-    return tl.load(big + begin + (there[:, None] + k[None, :]), mask=ok, other=0.0)
 
 
 @triton.jit
@@ -203,16 +177,6 @@ def _neighbours(
     there = ((row // (H * W) * H + y) * W + x) * CS
     begin = ((image * H + top + dy) * W + (px - 1)) * CS
     return tl.load(small + begin + (there[:, None] + k[None, :]), mask=ok, other=0.0)
-
-
-@triton.jit
-def _big_places(image, top, py, px, ROWS: tl.constexpr, H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr):
-    """[small pixel, big channel] where the big pixels of one parity lie."""
-    row = tl.arange(0, ROWS)
-    x, y = row % W, row // W % H
-    there = ((row // (H * W) * (2 * H) + 2 * y) * (2 * W) + 2 * x) * CB
-    begin = ((image * (2 * H) + 2 * top + py) * (2 * W) + px) * CB
-    return begin + (there[:, None] + tl.arange(0, CB)[None, :])
 
 
 @triton.jit
@@ -246,8 +210,8 @@ def _up_together(
     summed = tl.zeros((ROWS, CB), dtype=tl.float32)
     for start in range(0, IMAGES * H * W, ROWS):
         image, top = begin + start // (H * W), start // W % H
-        inside = _inside(image, n_batch, ROWS, H, W)
-        place = _big_places(image, top, py, px, ROWS, H, W, CB)
+        inside = in_batch(image, n_batch, ROWS, H, W)
+        place = big_places(image, top, py, px, ROWS, H, W, CB)
         active = tl.load(like + place, mask=inside[:, None], other=0.0)
         patch0 = _neighbours(small, image, top, py - 1, px, inside, ROWS, H, W, CS)
         slope = tl.dot(patch0, weight0, input_precision=PRODUCT)
@@ -288,8 +252,8 @@ def _first_together(
     summed = tl.zeros((ROWS, CB), dtype=tl.float32)
     for start in range(0, IMAGES * H * W, ROWS):
         image, top = begin + start // (H * W), start // W % H
-        inside = _inside(image, n_batch, ROWS, H, W)
-        place = _big_places(image, top, py, px, ROWS, H, W, CB)
+        inside = in_batch(image, n_batch, ROWS, H, W)
+        place = big_places(image, top, py, px, ROWS, H, W, CB)
         active = tl.load(like + place, mask=inside[:, None], other=0.0)
         row = tl.arange(0, ROWS)
         line, column = 2 * (top + row // W % H) + py, 2 * (row % W) + px
