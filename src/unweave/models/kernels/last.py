@@ -53,9 +53,10 @@ def last_forward(
     given = (small if examples is None else examples, small, weights, pixels, loss, sums)
     options = {"num_warps": chosen.warps, "num_stages": chosen.stages}
     if fused and frame.channels == 1:
-        count = triton.cdiv(n_models * n_batch, PROGRAMS)
-        scratch = torch.empty(PROGRAMS, join.height * join.width, 16, dtype=torch.float32, device=small.device)
-        grid = (min(PROGRAMS, n_models * n_batch),)
+        programs = chosen.run or PROGRAMS
+        count = triton.cdiv(n_models * n_batch, programs)
+        scratch = torch.empty(programs, 16, join.height * join.width, dtype=torch.float32, device=small.device)
+        grid = (min(programs, n_models * n_batch),)
         _last_forward_one[grid](
             *given, scratch, *at, n_models * n_batch, count, grid[0], *sizes, *framed, rows, product, **options
         )

@@ -214,10 +214,10 @@ def _up_together(
         place = big_places(image, top, py, px, ROWS, H, W, CB)
         active = tl.load(like + place, mask=inside[:, None], other=0.0)
         patch0 = _neighbours(small, image, top, py - 1, px, inside, ROWS, H, W, CS)
-        slope = tl.dot(patch0, weight0, input_precision=PRODUCT)
-        total0 = tl.dot(tl.trans(patch0), active, total0, input_precision=PRODUCT)
         patch1 = _neighbours(small, image, top, py, px, inside, ROWS, H, W, CS)
+        slope = tl.dot(patch0, weight0, input_precision=PRODUCT)
         slope = tl.dot(patch1, weight1, slope, input_precision=PRODUCT)
+        total0 = tl.dot(tl.trans(patch0), active, total0, input_precision=PRODUCT)
         total1 = tl.dot(tl.trans(patch1), active, total1, input_precision=PRODUCT)
         slope = tl.where(active > 0, slope, 0.0)
         summed += slope
@@ -262,10 +262,10 @@ def _first_together(
             examples, example, line, column, inside, 2 * H, 2 * W, C, KERNEL, SIZE, PACKING, HEIGHT, WIDTH, TOP, LEFT
         )
         patch0 = _neighbours(small, image, top, py - 1, px, inside, ROWS, H, W, CS)
-        slope = tl.dot(patch0, weight0, input_precision=PRODUCT)
-        total0 = tl.dot(tl.trans(patch0), active, total0, input_precision=PRODUCT)
         patch1 = _neighbours(small, image, top, py, px, inside, ROWS, H, W, CS)
+        slope = tl.dot(patch0, weight0, input_precision=PRODUCT)
         slope = tl.dot(patch1, weight1, slope, input_precision=PRODUCT)
+        total0 = tl.dot(tl.trans(patch0), active, total0, input_precision=PRODUCT)
         total1 = tl.dot(tl.trans(patch1), active, total1, input_precision=PRODUCT)
         slope = tl.where(active > 0, slope, 0.0)
         summed += slope

@@ -1,0 +1,250 @@
+"""Check and time variants of the convolution kernels on a GPU in one call, then whole steps, before and after in turns.
+
+``PYTHONPATH=src python benchmarks/variants.py``: all candidates are compiled and compared with float64 side by side, timed
+one after the other, and the best of each goes into the steps. Full numbers go to ``$OUT/variants.json``.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "models" / "kernels")]
+
+import against_float64
+import kernels
+from before import before_first, before_last
+from tune import FIRST, LAYERS, _image, _seen, measure
+
+from unweave.models.kernels import conv_stack, convolutions, encoder, last, resident, together
+from unweave.models.kernels.convolutions import Join, Tiles
+from unweave.training.batches import draw
+from unweave.training.fleet.fleet import advance
+from unweave.training.fleet.stepper import Stepper
+
+Key = tuple[str, int, int]
+MODELS = 256
+CANDIDATES: dict[Key, list[tuple[int, int, int, int] | None]] = {
+    ("together first", 32, 32): [
+        None, (128, 16, 4, 1), (128, 16, 4, 2), (128, 16, 8, 1), (128, 16, 8, 2), (64, 16, 4, 1), (64, 16, 4, 2),
+        (64, 16, 4, 3), (128, 8, 4, 2),
+    ],
+    ("together down", 32, 32): [None, (64, 16, 8, 2), (64, 16, 8, 1), (128, 16, 8, 1), (64, 32, 8, 2)],
+    ("together up", 32, 64): [None, (128, 16, 8, 1), (128, 16, 4, 2), (64, 16, 4, 1), (64, 16, 4, 2), (64, 16, 8, 2)],
+    ("together up", 64, 64): [None, (64, 64, 8, 1), (64, 64, 8, 2), (64, 32, 8, 2), (64, 16, 8, 2)],
+    ("resident down", 32, 32): [None, (128, 8, 4, 1), (64, 8, 4, 1), (64, 8, 4, 2), (128, 8, 8, 1), (128, 16, 8, 1)],
+    ("resident down", 32, 64): [None, (64, 16, 4, 1), (64, 16, 8, 1), (128, 16, 8, 1)],
+    ("resident up", 32, 32): [None, (128, 8, 8, 1), (64, 8, 4, 1), (64, 8, 4, 2), (64, 8, 4, 3), (128, 8, 8, 2)],
+    ("resident up", 32, 64): [None, (64, 16, 4, 1), (64, 16, 8, 1), (128, 16, 8, 1)],
+    ("down", 32, 64): [(128, 64, 4, 3), (128, 64, 4, 1), (64, 64, 4, 1), (128, 128, 4, 1), (128, 128, 8, 1)],
+    ("down", 64, 64): [(128, 64, 4, 3), (128, 64, 4, 1), (64, 64, 4, 1), (128, 128, 4, 1), (64, 128, 4, 1)],
+    ("correlate", 32, 64): [(64, 1, 4, 4), (64, 1, 4, 1), (128, 1, 4, 1), (64, 2, 8, 1), (128, 1, 8, 1)],
+    ("correlate", 64, 64): [(64, 2, 8, 3), (64, 1, 4, 1), (64, 1, 8, 1), (128, 1, 8, 1)],
+    ("loss", 0, 0): [
+        None, (128, 528, 4, 1), (128, 660, 4, 1), (256, 264, 8, 1), (256, 528, 4, 1), (512, 264, 8, 1),
+        (512, 132, 16, 1), (512, 264, 16, 1),
+    ],
+    ("last", 0, 0): [
+        None, (64, 0, 4, 1), (128, 0, 4, 1), (128, 0, 8, 1), (256, 0, 8, 1), (128, 0, 4, 2), (256, 0, 4, 1),
+    ],
+}  # fmt: skip
+"""None is the way before. The second number is images a program (together, resident), programs (loss), or as in tune.py."""
+
+
+def choose(key: Key, tiles: tuple[int, int, int, int] | None) -> None:
+    """Make the kernels use this."""
+    (what, *sizes), chosen = key, None if tiles is None else Tiles(*tiles)
+    if what in ("loss", "last"):
+        name, before = {"loss": ("last_forward", before_last), "last": ("last_backward", before_last)}[what]
+        setattr(conv_stack, name, getattr(last if chosen else before, name))
+        if chosen:
+            last.TUNED[what] = chosen
+        return
+    module, _, short = what.rpartition(" ")
+    table: dict[Any, Any] = {"together": together, "resident": resident, "": convolutions}[module].TUNED
+    table.pop((short, *sizes), None)
+    if chosen:
+        table[short, *sizes] = chosen
+    if key[0] == "together first":
+        together.first_backward = before_first.first_backward  # type: ignore[assignment]
+
+
+@contextmanager
+def before() -> Iterator[None]:
+    """Inside, everything is as it was."""
+    kept = [dict(module.TUNED) for module in (together, resident, convolutions)]
+    new = conv_stack.last_forward, conv_stack.last_backward, encoder.first_forward
+    together.TUNED.clear()
+    resident.TUNED.clear()
+    for key in (key for key in CANDIDATES if key[0] in ("down", "correlate")):
+        choose(key, CANDIDATES[key][0])
+    conv_stack.last_forward, conv_stack.last_backward = before_last.last_forward, before_last.last_backward
+    encoder.first_forward = before_first.first_forward
+    yield
+    for module, table in zip((together, resident, convolutions), kept):
+        module.TUNED.clear()
+        module.TUNED.update(table)
+    conv_stack.last_forward, conv_stack.last_backward, encoder.first_forward = new
+
+
+def runner(key: Key, n: int) -> Callable[[], object]:
+    """A call of the kernels on random inputs for n models, as one layer of a step makes it."""
+    what, n_big, n_small = key
+    weights = torch.randn(n, 4096 + 16 * 64 * 64, device="cuda", dtype=torch.bfloat16)
+    gradients = torch.zeros(n, weights.shape[1], device="cuda")
+    if what in ("loss", "last", "together first"):
+        image, bias = _image(n, 32, 32), gradients[:, :32]
+        seen = _seen(n, False)[0]
+        if what == "together first":
+            second, slope = Join(16, 16, 32, 32, 4, 4096, 0), _image(n, 16, 32)
+            return lambda: together.first_gradients(FIRST, second, *seen, slope, image, weights, gradients, "ieee")
+        if what == "loss":
+            return lambda: conv_stack.last_forward(FIRST, *seen, image, weights, "ieee")
+        pixels, scale = _image(n, 32, 4), torch.rand(n, 64, device="cuda")
+        return lambda: conv_stack.last_backward(
+            FIRST, 1, pixels, scale, image, weights, gradients, "ieee", bias_gradient=bias
+        )
+    height = LAYERS[n_big, n_small]
+    join = Join(height, height, n_big, n_small, 4, 4096, 0)
+    big, small = _image(n, 2 * height, n_big), _image(n, height, n_small)
+    calls: dict[str, Callable[[], object]] = {
+        "together down": lambda: together.down_gradients(
+            join, big, small, weights, gradients, "ieee", bias_gradient=gradients[:, :n_small]
+        ),
+        "together up": lambda: together.up_gradients(
+            join, small, big, weights, gradients, "ieee", bias_gradient=gradients[:, :n_big]
+        ),
+        "resident down": lambda: resident.down_forward(join, big, weights, "ieee"),
+        "resident up": lambda: resident.up_forward(join, small, weights, "ieee"),
+        "down": lambda: convolutions.down(join, big, weights, "ieee", like=small, bias_gradient=gradients[:, :n_small]),
+        "correlate": lambda: convolutions.correlate(join, big, small, gradients, "ieee"),
+    }
+    return calls[what]
+
+
+def checked(key: Key) -> dict[str, float]:
+    """Distances from float64 of what a candidate computes."""
+    against_float64.BATCH = 48
+    what, n_big, n_small = key
+    if not n_big:
+        against_float64.last_forward, against_float64.last_backward = conv_stack.last_forward, conv_stack.last_backward
+        return against_float64.last(1, 32)
+    height = LAYERS[n_big, n_small]
+    if what == "together first":
+        return against_float64.first(1, 32)
+    if what.startswith("resident"):
+        return against_float64.forward(what.split()[1], height, n_big, n_small)
+    if what in ("down", "correlate"):  # by the pair that is made of them
+        together.TUNED.pop(("down", n_big, n_small), None)
+    return against_float64.inner("up" if what == "together up" else "down", height, n_big, n_small)
+
+
+Found = tuple[Key, tuple[int, int, int, int] | None, str, dict[str, float]]
+
+
+def try_out(jobs: list[Any]) -> list[Found]:
+    """Compile and check candidates; ``step`` and ``before`` are the first steps of a fleet."""
+    torch.set_default_device("cuda")
+    found: list[Found] = []
+    for job in jobs:
+        if job in ("step", "before"):
+            with before() if job == "before" else open(os.devnull):
+                stepper_of(MODELS, graph=False)(0, record=True)
+            continue
+        key, tiles = job
+        choose(key, tiles)
+        try:
+            far = checked(key)
+            with torch.device("cpu"):
+                runner(key, MODELS if key[0] == "loss" else 16)()
+            torch.cuda.synchronize()
+            found.append((key, tiles, "", far))
+        except Exception as error:
+            found.append((key, tiles, str(error).strip().splitlines()[-1][:90] if str(error) else repr(error), {}))
+    return found
+
+
+def stepper_of(n: int, *, graph: bool = True) -> Stepper:
+    with torch.device("cpu"):
+        fleet, source = kernels.fleet_of(kernels.experiments(n), kernels.examples(), "bf16")
+        return Stepper(fleet, source, print, graph=graph)
+
+
+def bits() -> bool:
+    """Whether seed 0 comes out the same, bit for bit, in fleets of 1, 7 and 64, after 5 steps."""
+    rows = []
+    for n in (64, 7, 1):
+        fleet, source = kernels.fleet_of(kernels.experiments(n)[::-1], kernels.examples(), "bf16")
+        draws = draw(source, torch.arange(5, device="cuda"))
+        for place in range(5):
+            with torch.device("cuda"):
+                advance(fleet, source, {name: d[place] for name, d in draws.items()}, record=True)
+        rows.append(fleet.parameters[fleet.members.given.index(n - 1)].clone())
+    return all(torch.equal(row, rows[0]) for row in rows)
+
+
+def main() -> None:
+    begin, report = time.monotonic(), {}
+
+    def tell(*words: object) -> None:
+        print(f"[{time.monotonic() - begin:4.0f} s]", *words, flush=True)
+
+    jobs = [(key, tiles) for key, all_tiles in CANDIDATES.items() for tiles in all_tiles]
+    workers = 13
+    with ProcessPoolExecutor(workers + 2, mp_context=get_context("spawn")) as pool:
+        portions = [["step"], ["before"], *(jobs[i::workers] for i in range(workers))]
+        found = [one for part in pool.map(try_out, portions) for one in part]
+    tell(len(jobs), "candidates compiled and compared with float64")
+    good = set()
+    for key, tiles, error, far in found:
+        # weights and sums are fp32 sums of bf16 products; the last layer's go through rounded slopes
+        wrong = error or [name for name, e in far.items() if not e < 6e-3]
+        if wrong:
+            tell("LEFT OUT", key, tiles, wrong, far)
+        else:
+            good.add((key, tiles))
+    tell("worst distance", max(max(far.values()) for _, _, _, far in found if far))
+    rows = []
+    for key, all_tiles in CANDIDATES.items():
+        call, timed = runner(key, MODELS), []
+        for tiles in (tiles for tiles in all_tiles if (key, tiles) in good):
+            choose(key, tiles)
+            timed.append((measure(call) / MODELS, tiles))
+        del call
+        torch.cuda.empty_cache()
+        first_time = timed[0][0]
+        timed.sort(key=lambda pair: pair[0])
+        choose(key, timed[0][1])
+        report[str(key)] = timed
+        rows.append(f"{key[0]:15s} {key[1]:2d} {key[2]:2d} before {first_time:5.2f} | "
+                    + " | ".join(f"{t:.2f} {c}" for t, c in timed[:5]))  # fmt: skip
+    tell("candidates timed")
+    report["same bits"] = bits()
+    tell("same bits in fleets of 1, 7, 64:", report["same bits"])
+    with before():
+        old = stepper_of(MODELS)
+        kernels.time_steps(old, MODELS, 8)
+    new = stepper_of(MODELS)
+    turns = [(kernels.time_steps(old, MODELS, 32), kernels.time_steps(new, MODELS, 32)) for _ in range(3)]
+    report["steps"] = turns
+    tell("steps timed")
+    del old, new
+    torch.cuda.empty_cache()
+    kernels.profile(MODELS)
+    if "OUT" in os.environ:
+        Path(os.environ["OUT"], "variants.json").write_text(json.dumps(report, indent=1))
+    print(*rows, sep="\n")
+    tell("µs a model-step, before and after, in turns:", [tuple(round(t, 2) for t in pair) for pair in turns])
+
+
+if __name__ == "__main__":
+    main()
