@@ -25,8 +25,10 @@ import kernels
 from before import before_first, before_last
 from tune import FIRST, LAYERS, _image, _seen, measure
 
-from unweave.models.kernels import conv_stack, convolutions, encoder, last, resident, together
-from unweave.models.kernels.convolutions import Join, Tiles
+from unweave.models.kernels import conv_stack, convolutions, dense, encoder, first, last, resident, together
+from unweave.models.kernels.convolutions import PRECISIONS, Join, Tiles
+from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
+from unweave.models.kernels.pixels import BITS
 from unweave.training.batches import draw
 from unweave.training.fleet.fleet import advance
 from unweave.training.fleet.stepper import Stepper
@@ -45,6 +47,12 @@ CANDIDATES: dict[Key, list[tuple[int, int, int, int] | None]] = {
     ("resident down", 32, 64): [None, (64, 16, 4, 1), (64, 16, 8, 1), (128, 16, 8, 1)],
     ("resident up", 32, 32): [None, (128, 8, 8, 1), (64, 8, 4, 1), (64, 8, 4, 2), (64, 8, 4, 3), (128, 8, 8, 2)],
     ("resident up", 32, 64): [None, (64, 16, 4, 1), (64, 16, 8, 1), (128, 16, 8, 1)],
+    ("resident up", 64, 64): [None, (64, 64, 8, 1), (64, 32, 8, 1)],
+    ("resident down", 64, 64): [None, (64, 64, 4, 1)],
+    ("first", 0, 0): [None, (256, 0, 4, 1), (128, 0, 4, 1), (512, 0, 8, 1), (256, 0, 8, 1)],
+    ("narrow", 0, 0): [
+        (64, 64, 4, 3), (64, 128, 4, 3), (64, 64, 4, 4), (64, 64, 4, 1), (64, 128, 8, 3), (64, 256, 8, 3),
+    ],
     ("down", 32, 64): [(128, 64, 4, 3), (128, 64, 4, 1), (64, 64, 4, 1), (128, 128, 4, 1), (128, 128, 8, 1)],
     ("down", 64, 64): [(128, 64, 4, 3), (128, 64, 4, 1), (64, 64, 4, 1), (128, 128, 4, 1), (64, 128, 4, 1)],
     ("correlate", 32, 64): [(64, 1, 4, 4), (64, 1, 4, 1), (128, 1, 4, 1), (64, 2, 8, 1), (128, 1, 8, 1)],
@@ -63,11 +71,19 @@ CANDIDATES: dict[Key, list[tuple[int, int, int, int] | None]] = {
 def choose(key: Key, tiles: tuple[int, int, int, int] | None) -> None:
     """Make the kernels use this."""
     (what, *sizes), chosen = key, None if tiles is None else Tiles(*tiles)
-    if what in ("loss", "last"):
-        name, before = {"loss": ("last_forward", before_last), "last": ("last_backward", before_last)}[what]
-        setattr(conv_stack, name, getattr(last if chosen else before, name))
+    if what == "narrow":
+        assert chosen
+        dense.TUNED[what] = chosen
+        return
+    if not key[1]:
+        user, name, now, then = {
+            "loss": (conv_stack, "last_forward", last, before_last),
+            "last": (conv_stack, "last_backward", last, before_last),
+            "first": (encoder, "first_forward", first, before_first),
+        }[what]
+        setattr(user, name, getattr(now if chosen else then, name))
         if chosen:
-            last.TUNED[what] = chosen
+            now.TUNED[what] = chosen  # type: ignore[attr-defined]
         return
     module, _, short = what.rpartition(" ")
     table: dict[Any, Any] = {"together": together, "resident": resident, "": convolutions}[module].TUNED
@@ -81,18 +97,18 @@ def choose(key: Key, tiles: tuple[int, int, int, int] | None) -> None:
 @contextmanager
 def before() -> Iterator[None]:
     """Inside, everything is as it was."""
-    kept = [dict(module.TUNED) for module in (together, resident, convolutions)]
+    kept = [dict(module.TUNED) for module in (together, resident, convolutions, dense)]  # type: ignore[call-overload]
     new = conv_stack.last_forward, conv_stack.last_backward, encoder.first_forward
     together.TUNED.clear()
     resident.TUNED.clear()
-    for key in (key for key in CANDIDATES if key[0] in ("down", "correlate")):
+    for key in (key for key in CANDIDATES if key[0] in ("down", "correlate", "narrow")):
         choose(key, CANDIDATES[key][0])
     conv_stack.last_forward, conv_stack.last_backward = before_last.last_forward, before_last.last_backward
     encoder.first_forward = before_first.first_forward
     yield
-    for module, table in zip((together, resident, convolutions), kept):
+    for module, table in zip((together, resident, convolutions, dense), kept):
         module.TUNED.clear()
-        module.TUNED.update(table)
+        module.TUNED.update(table)  # type: ignore[arg-type]
     conv_stack.last_forward, conv_stack.last_backward, encoder.first_forward = new
 
 
@@ -101,12 +117,16 @@ def runner(key: Key, n: int) -> Callable[[], object]:
     what, n_big, n_small = key
     weights = torch.randn(n, 4096 + 16 * 64 * 64, device="cuda", dtype=torch.bfloat16)
     gradients = torch.zeros(n, weights.shape[1], device="cuda")
-    if what in ("loss", "last", "together first"):
+    if what == "narrow":
+        return _dense(weights, n)
+    if what in ("first", "loss", "last", "together first"):
         image, bias = _image(n, 32, 32), gradients[:, :32]
         seen = _seen(n, False)[0]
         if what == "together first":
             second, slope = Join(16, 16, 32, 32, 4, 4096, 0), _image(n, 16, 32)
             return lambda: together.first_gradients(FIRST, second, *seen, slope, image, weights, gradients, "ieee")
+        if what == "first":
+            return lambda: encoder.first_forward(FIRST, *seen, weights, torch.bfloat16, "ieee")
         if what == "loss":
             return lambda: conv_stack.last_forward(FIRST, *seen, image, weights, "ieee")
         pixels, scale = _image(n, 32, 4), torch.rand(n, 64, device="cuda")
@@ -131,10 +151,33 @@ def runner(key: Key, n: int) -> Callable[[], object]:
     return calls[what]
 
 
+def _dense(weights: torch.Tensor, n: int) -> Callable[[], object]:
+    """The products of a model's two larger dense layers, forward and back."""
+    weights = torch.randn(n, 1024 + 1024 * 256, device="cuda", dtype=torch.bfloat16)
+    gradients, layers = (
+        torch.zeros(weights.shape, device="cuda"),
+        (Affine(1024, 256, 1024, 0), Affine(256, 1024, 1024, 0)),
+    )
+    wide, slim = (torch.randn(n, 64, size, device="cuda", dtype=torch.bfloat16) for size in (1024, 256))
+
+    def both() -> None:
+        for layer, x, slope in zip(layers, (wide, slim), (slim, wide)):
+            dense_forward(layer, x, weights, "ieee", activate=True, dtype=torch.bfloat16)
+            dense_input_gradient(layer, slope, weights, "ieee", dtype=torch.bfloat16, like=x)
+            dense_weight_gradient(layer, slope, x, gradients, "ieee")
+
+    return both
+
+
 def checked(key: Key) -> dict[str, float]:
     """Distances from float64 of what a candidate computes."""
     against_float64.BATCH = 48
     what, n_big, n_small = key
+    if what == "narrow":
+        return kernels.dense_errors(PRECISIONS["bf16"])
+    if what == "first":
+        kernels.first_forward = encoder.first_forward
+        return {"out": kernels.end_errors(PRECISIONS["bf16"], 1, BITS)["first out"]}
     if not n_big:
         against_float64.last_forward, against_float64.last_backward = conv_stack.last_forward, conv_stack.last_backward
         return against_float64.last(1, 32)
@@ -153,7 +196,6 @@ Found = tuple[Key, tuple[int, int, int, int] | None, str, dict[str, float]]
 
 def try_out(jobs: list[Any]) -> list[Found]:
     """Compile and check candidates; ``step`` and ``before`` are the first steps of a fleet."""
-    torch.set_default_device("cuda")
     found: list[Found] = []
     for job in jobs:
         if job in ("step", "before"):
@@ -163,9 +205,9 @@ def try_out(jobs: list[Any]) -> list[Found]:
         key, tiles = job
         choose(key, tiles)
         try:
-            far = checked(key)
-            with torch.device("cpu"):
-                runner(key, MODELS if key[0] == "loss" else 16)()
+            with torch.device("cuda"):
+                far = checked(key)
+            runner(key, MODELS if key[0] == "loss" else 16)()
             torch.cuda.synchronize()
             found.append((key, tiles, "", far))
         except Exception as error:
@@ -174,9 +216,8 @@ def try_out(jobs: list[Any]) -> list[Found]:
 
 
 def stepper_of(n: int, *, graph: bool = True) -> Stepper:
-    with torch.device("cpu"):
-        fleet, source = kernels.fleet_of(kernels.experiments(n), kernels.examples(), "bf16")
-        return Stepper(fleet, source, print, graph=graph)
+    fleet, source = kernels.fleet_of(kernels.experiments(n), kernels.examples(), "bf16")
+    return Stepper(fleet, source, print, graph=graph)
 
 
 def bits() -> bool:

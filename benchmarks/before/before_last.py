@@ -10,9 +10,9 @@ import torch
 import triton
 import triton.language as tl
 
+from before.before_first import taps_padded
 from unweave.models.kernels.aside import Later, in_turn
 from unweave.models.kernels.convolutions import Join, Tiles
-from before.before_first import taps_padded
 from unweave.models.kernels.pixels import IMAGES_AT_ONCE, Frame, pitch, stored_pixels
 from unweave.models.kernels.sums import add_up
 from unweave.shapes import Float, Tensor
