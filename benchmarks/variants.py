@@ -1,9 +1,10 @@
 """Check and time variants of the convolution kernels on a GPU in one call, then whole steps, before and after in turns.
 
-``PYTHONPATH=src python benchmarks/variants.py``: all candidates are compiled and compared with float64 side by side, timed
-one after the other, and the best of each goes into the steps. Full numbers go to ``$OUT/variants.json``.
+``PYTHONPATH=src python benchmarks/variants.py``: all candidates are compiled and compared with float64 side by side,
+timed one after the other, and the best of each goes into the steps. Full numbers go to ``$OUT/variants.json``.
 """
 
+# ruff: noqa: E402
 import json
 import os
 import sys
@@ -65,7 +66,7 @@ CANDIDATES: dict[Key, list[tuple[int, int, int, int] | None]] = {
         None, (64, 0, 4, 1), (128, 0, 4, 1), (128, 0, 8, 1), (256, 0, 8, 1), (128, 0, 4, 2), (256, 0, 4, 1),
     ],
 }  # fmt: skip
-"""None is the way before. The second number is images a program (together, resident), programs (loss), or as in tune.py."""
+"""None is the way before. The second number is images a program (together, resident) or programs (loss)."""
 
 
 def choose(key: Key, tiles: tuple[int, int, int, int] | None) -> None:

@@ -1,4 +1,4 @@
-"""Run in a process of its own with Triton's interpreter: kernels with the tiles of a card, their distance from float64."""
+"""Run in a process of its own with Triton's interpreter: kernels with a card's tiles, their distance from float64."""
 
 import json
 import os

@@ -112,7 +112,7 @@ def _up_resident(
     places = row_of_weights + weight_at + (tl.arange(0, CB)[None, :] * CS + tl.arange(0, CS)[:, None])
     weight = ()
     for tap in tl.static_range(16):
-        weight = weight + (tl.load(places + tap * (CB * CS)),)
+        weight = weight + (tl.load(places + tap * (CB * CS)),)  # noqa: RUF005
     for start in range(0, IMAGES * H * W, ROWS):
         image, top = begin + start // (H * W), start // W % H
         inside = in_batch(image, n_batch, ROWS, H, W)
@@ -154,7 +154,7 @@ def in_batch(image, n_batch, ROWS: tl.constexpr, H: tl.constexpr, W: tl.constexp
 def kernel_row(
     big, image, top, ky: tl.constexpr, inside, ROWS: tl.constexpr, H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr
 ):  # fmt: skip
-    """[small pixel, (column, big channel)] what lies under row ``ky`` of the kernel, for a tile from line ``top`` on."""
+    """[small pixel, (column, big channel)] what lies under row ``ky`` of the kernel, for a tile from a line on."""
     row, k = tl.arange(0, ROWS), tl.arange(0, 4 * CB)
     x, y = row % W, row // W % H
     column = (2 * x - 1)[:, None] + (k // CB)[None, :]

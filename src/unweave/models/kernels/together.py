@@ -25,8 +25,8 @@ TUNED: dict[tuple[str, int, int], Tiles] = {
     ("up", 64, 64): Tiles(64, 64, 8, 2),
     ("first", 32, 32): Tiles(128, 16, 4, 2),
 }
-"""By kernel, big and small channels, for bf16; ``run`` is the number of images that one program sums. Layers that are not
-listed make their two gradients apart."""
+"""By kernel, big and small channels, for bf16; ``run`` is the number of images that one program sums. Layers that are
+not listed make their two gradients apart."""
 
 
 def together(what: str, join: Join, dtype: torch.dtype) -> Tiles | None:
