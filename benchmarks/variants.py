@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -200,8 +200,11 @@ def try_out(jobs: list[Any]) -> list[Found]:
     found: list[Found] = []
     for job in jobs:
         if job in ("step", "before"):
-            with before() if job == "before" else open(os.devnull):
-                stepper_of(MODELS, graph=False)(0, record=True)
+            try:
+                with before() if job == "before" else nullcontext():
+                    stepper_of(MODELS, graph=False)(0, record=True)
+            except Exception as error:
+                print(job, repr(error)[:500], flush=True)
             continue
         key, tiles = job
         choose(key, tiles)
@@ -269,6 +272,7 @@ def main() -> None:
         report[str(key)] = timed
         rows.append(f"{key[0]:15s} {key[1]:2d} {key[2]:2d} before {first_time:5.2f} | "
                     + " | ".join(f"{t:.2f} {c}" for t, c in timed[:5]))  # fmt: skip
+        tell(rows[-1])
     tell("candidates timed")
     report["same bits"] = bits()
     tell("same bits in fleets of 1, 7, 64:", report["same bits"])
@@ -278,12 +282,12 @@ def main() -> None:
     new = stepper_of(MODELS)
     turns = [(kernels.time_steps(old, MODELS, 32), kernels.time_steps(new, MODELS, 32)) for _ in range(3)]
     report["steps"] = turns
-    tell("steps timed")
+    tell("µs a model-step, before and after, in turns:", turns)
     del old, new
     torch.cuda.empty_cache()
-    kernels.profile(MODELS)
     if "OUT" in os.environ:
         Path(os.environ["OUT"], "variants.json").write_text(json.dumps(report, indent=1))
+    kernels.profile(MODELS)
     print(*rows, sep="\n")
     tell("µs a model-step, before and after, in turns:", [tuple(round(t, 2) for t in pair) for pair in turns])
 
