@@ -266,6 +266,8 @@ def main() -> None:
             timed.append((measure(call) / MODELS, tiles))
         del call
         torch.cuda.empty_cache()
+        if not timed:
+            continue
         first_time = timed[0][0]
         timed.sort(key=lambda pair: pair[0])
         choose(key, timed[0][1])
