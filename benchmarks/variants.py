@@ -39,10 +39,10 @@ MODELS = 256
 CANDIDATES: dict[Key, list[tuple[int, int, int, int] | None]] = {
     ("together first", 32, 32): [
         None, (128, 16, 4, 1), (128, 16, 4, 2), (128, 16, 8, 1), (128, 16, 8, 2), (64, 16, 4, 1), (64, 16, 4, 2),
-        (64, 16, 4, 3), (128, 8, 4, 2),
+        (64, 16, 4, 3), (128, 8, 4, 2), (128, 32, 4, 2), (64, 32, 4, 2),
     ],
     ("together down", 32, 32): [None, (64, 16, 8, 2), (64, 16, 8, 1), (128, 16, 8, 1), (64, 32, 8, 2)],
-    ("together up", 32, 64): [None, (128, 16, 8, 1), (128, 16, 4, 2), (64, 16, 4, 1), (64, 16, 4, 2), (64, 16, 8, 2)],
+    ("together up", 32, 64): [None, (128, 16, 8, 1), (128, 16, 4, 2), (64, 16, 4, 1), (64, 16, 4, 2), (64, 16, 8, 2), (64, 64, 8, 2), (64, 32, 8, 2)],
     ("together up", 64, 64): [None, (64, 64, 8, 1), (64, 64, 8, 2), (64, 32, 8, 2), (64, 16, 8, 2)],
     ("resident down", 32, 32): [None, (128, 8, 4, 1), (64, 8, 4, 1), (64, 8, 4, 2), (128, 8, 8, 1), (128, 16, 8, 1)],
     ("resident down", 32, 64): [None, (64, 16, 4, 1), (64, 16, 8, 1), (128, 16, 8, 1)],
@@ -99,18 +99,18 @@ def choose(key: Key, tiles: tuple[int, int, int, int] | None) -> None:
 def before() -> Iterator[None]:
     """Inside, everything is as it was."""
     kept = [dict(module.TUNED) for module in (together, resident, convolutions, dense)]  # type: ignore[call-overload]
-    new = conv_stack.last_forward, conv_stack.last_backward, encoder.first_forward
+    new = conv_stack.last_forward, conv_stack.last_backward, encoder.first_forward, conv_stack.ready
     together.TUNED.clear()
     resident.TUNED.clear()
     for key in (key for key in CANDIDATES if key[0] in ("down", "correlate", "narrow")):
         choose(key, CANDIDATES[key][0])
     conv_stack.last_forward, conv_stack.last_backward = before_last.last_forward, before_last.last_backward
-    encoder.first_forward = before_first.first_forward
+    encoder.first_forward, conv_stack.ready = before_first.first_forward, before_first.ready
     yield
     for module, table in zip((together, resident, convolutions, dense), kept):
         module.TUNED.clear()
         module.TUNED.update(table)  # type: ignore[arg-type]
-    conv_stack.last_forward, conv_stack.last_backward, encoder.first_forward = new
+    conv_stack.last_forward, conv_stack.last_backward, encoder.first_forward, conv_stack.ready = new
 
 
 def runner(key: Key, n: int) -> Callable[[], object]:

@@ -113,14 +113,30 @@ def _masks(
     image = (tl.program_id(0) // TILES).to(tl.int64)
     pixel = tl.program_id(0) % TILES * ROWS + tl.arange(0, ROWS)
     x, y = pixel % W, pixel // W
+    column = 2 * x - 1 - LEFT
+    from_column, to_column = _within(column, WIDTH), _within(column + 3, WIDTH)
+    examples += image * (HEIGHT * WIDTH // 8)
     word = tl.zeros((ROWS,), dtype=tl.int32)
-    for k in tl.static_range(16):
-        line, column = 2 * y - 1 - TOP + k // 4, 2 * x - 1 - LEFT + k % 4
-        ok = (pixel < H * W) & (line >= 0) & (line < HEIGHT) & (column >= 0) & (column < WIDTH)
-        place = line * WIDTH + column
-        byte = tl.load(examples + image * (HEIGHT * WIDTH // 8) + place // 8, mask=ok, other=0).to(tl.int32)
-        word |= ((byte >> (7 - place % 8)) & 1) << k
+    for row in tl.static_range(4):
+        line = 2 * y - 1 - TOP + row
+        ok = (pixel < H * W) & (line >= 0) & (line < HEIGHT)
+        # four bits lie in two bytes at most, the first one highest; of the same byte twice only the first counts
+        begin = (line * WIDTH + from_column) // 8
+        high = tl.load(examples + begin, mask=ok, other=0).to(tl.int32)
+        low = tl.load(examples + (line * WIDTH + to_column) // 8, mask=ok, other=0).to(tl.int32)
+        after = tl.maximum(12 - (line * WIDTH + column - begin * 8), 0)
+        word |= (((high << 8 | low) >> after) & 15) << (4 * row)
+    # in every group of four the first bit becomes the lowest
+    word = (word & 0x1111) << 3 | (word & 0x2222) << 1 | (word & 0x4444) >> 1 | (word & 0x8888) >> 3
+    outside = tl.minimum(tl.maximum(-column, 0), 4)
+    inside = tl.minimum(tl.maximum(WIDTH - column, 0), 4)
+    word &= ((1 << inside) - (1 << tl.minimum(outside, inside))) * 0x1111
     tl.store(masks + image * (H * W) + pixel, word, mask=pixel < H * W)
+
+
+@triton.jit
+def _within(column, WIDTH: tl.constexpr):
+    return tl.minimum(tl.maximum(column, 0), WIDTH - 1)
 
 
 @triton.jit
