@@ -112,7 +112,7 @@ def _up_resident(
     places = row_of_weights + weight_at + (tl.arange(0, CB)[None, :] * CS + tl.arange(0, CS)[:, None])
     weight = ()
     for tap in tl.static_range(16):
-        weight = weight + (tl.load(places + tap * (CB * CS)),)  # noqa: RUF005
+        weight = weight + (tl.load(places + tap * (CB * CS)),)  # type: ignore[assignment]  # noqa: RUF005
     for start in range(0, IMAGES * H * W, ROWS):
         image, top = begin + start // (H * W), start // W % H
         inside = in_batch(image, n_batch, ROWS, H, W)
