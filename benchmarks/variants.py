@@ -248,10 +248,14 @@ def main() -> None:
         print(f"[{time.monotonic() - begin:4.0f} s]", *words, flush=True)
 
     jobs = [(key, tiles) for key, all_tiles in CANDIDATES.items() for tiles in all_tiles]
-    workers = 13
-    with ProcessPoolExecutor(workers + 2, mp_context=get_context("spawn")) as pool:
-        portions = [["step"], ["before"], *(jobs[i::workers] for i in range(workers))]
-        found = [one for part in pool.map(try_out, portions) for one in part]
+    portions = [["step"], ["before"], *(jobs[i::13] for i in range(13))]
+    pools = [ProcessPoolExecutor(1, mp_context=get_context("spawn")) for _ in portions]
+    waiting, found = [pool.submit(try_out, portion) for pool, portion in zip(pools, portions)], []
+    for portion, future in zip(portions, waiting):
+        try:
+            found += future.result()
+        except Exception as error:  # its process is gone; the others go on
+            tell("LOST", portion, repr(error)[:200])
     tell(len(jobs), "candidates compiled and compared with float64")
     good = set()
     for key, tiles, error, far in found:
