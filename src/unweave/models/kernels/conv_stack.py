@@ -13,7 +13,7 @@ from torch import nn
 from unweave.models.autoencoder import Autoencoder
 from unweave.models.kernels.aside import Later, aside, in_turn
 from unweave.models.kernels.code_stack import CodeStack, code_stack
-from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision
+from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
 from unweave.models.kernels.encoder import bias_of, covers, encoded_images, encoded_images_backward, join_of
 from unweave.models.kernels.first import ready
@@ -23,7 +23,6 @@ from unweave.models.kernels.pixels import BITS, BYTES, FLOATS, MASKS, Frame, pit
 from unweave.models.kernels.resident import up_forward
 from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.kernels.sums import add_up
-from unweave.models.kernels.together import down_gradients
 from unweave.models.layers import Convolution
 from unweave.models.likelihoods import Bernoulli
 from unweave.models.networks.conv import ConvDecoder, ConvTrunk
@@ -191,11 +190,10 @@ class ConvStack:
         )  # fmt: skip
         for place in range(len(inner) - 1, -1, -1):
             join, image = inner[place], images[place]
+            later(correlate, join, slope, image, gradients, product)
             below = inner[place - 1]
             bias = bias_of(gradients, below, below.n_big) if place else None
-            slope = down_gradients(
-                join, slope, image, weights, gradients, product, bias_gradient=bias, later=later
-            )  # fmt: skip
+            slope = down(join, slope, weights, product, like=image, bias_gradient=bias, later=later)
         flat = slope.flatten(2)
         later(dense_weight_gradient, self.spread, flat, hidden, gradients, product)
         flat = dense_input_gradient(self.spread, flat, weights, product, dtype=stored, like=hidden)

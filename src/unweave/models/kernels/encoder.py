@@ -5,13 +5,12 @@ from collections.abc import Sequence
 import torch
 
 from unweave.models.kernels.aside import Later, in_turn
-from unweave.models.kernels.convolutions import Join, Precision
+from unweave.models.kernels.convolutions import Join, Precision, correlate, down, up
 from unweave.models.kernels.first import first_forward, ready
+from unweave.models.kernels.first_two import first_two_backward
 from unweave.models.kernels.layout import Layout
 from unweave.models.kernels.pixels import FLOATS, Frame
-from unweave.models.kernels.resident import down_forward
 from unweave.models.kernels.sums import add_up
-from unweave.models.kernels.together import first_gradients, up_gradients
 from unweave.shapes import Float, Tensor
 
 
@@ -22,7 +21,7 @@ def encoded_images(
     first, *rest = joins
     layers = [first_forward(first, frame, examples, weights, precision.stored, precision.product)]
     for join in rest:
-        layers.append(down_forward(join, layers[-1], weights, precision.product))
+        layers.append(down(join, layers[-1], weights, precision.product, activate=True))
     return layers
 
 
@@ -35,10 +34,11 @@ def encoded_images_backward(
     later(add_up, slope.flatten(1, 3), bias_of(gradients, top, top.n_small))
     for place in range(len(images) - 1, 1, -1):
         join, below, image = joins[place], joins[place - 1], images[place - 1]
+        later(correlate, join, image, slope, gradients, product)
         bias = bias_of(gradients, below, below.n_small)
-        slope = up_gradients(join, slope, image, weights, gradients, product, bias_gradient=bias, later=later)
+        slope = up(join, slope, weights, product, like=image, bias_gradient=bias, later=later)
     first, second = joins[:2]
-    first_gradients(first, second, frame, examples, slope, images[0], weights, gradients, product, later)
+    first_two_backward(first, second, frame, examples, slope, images[0], weights, gradients, product, later)
 
 
 def join_of(layout: Layout, name: str, size: tuple[int, int]) -> Join:

@@ -1,25 +1,21 @@
-"""Stacked convolutions whose weights stay on the chip, in Triton: a program goes through some images, tile by tile.
+"""Stacked transposed convolutions whose weights stay on the chip, in Triton: a program goes through some images.
 
 Weights are read once for many tiles, and all index arithmetic but a few numbers is the same for every tile. Kernels of
 4×4 and images whose lines fill tiles; the others are in ``convolutions.py``.
 """
 
-# ruff: noqa: N803, N806
+# ruff: noqa: N803
 # mypy: disable-error-code="no-untyped-def"
 import torch
 import triton
 import triton.language as tl
 
-from unweave.models.kernels.convolutions import Join, Tiles, down, up
+from unweave.models.kernels.convolutions import Join, Tiles, up
 from unweave.shapes import Float, Tensor
 
-TUNED: dict[tuple[str, int, int], Tiles] = {
-    ("down", 32, 32): Tiles(128, 8, 4, 1),
-    ("up", 32, 32): Tiles(128, 8, 8, 1),
-    ("up", 32, 64): Tiles(64, 16, 8, 2),
-}
-"""By kernel, big and small channels, for bf16; ``run`` is the number of images of one program. Layers that are not
-listed read their weights for every tile."""
+TUNED: dict[tuple[int, int], Tiles] = {(32, 32): Tiles(64, 8, 4, 2)}
+"""By big and small channels, for bf16 on an H200 (benchmarks/tune.py); ``run`` is the number of images of one program.
+Layers that are not listed read their weights for every tile."""
 
 
 def fits(chosen: Tiles | None, join: Join, dtype: torch.dtype) -> Tiles | None:
@@ -31,29 +27,11 @@ def fits(chosen: Tiles | None, join: Join, dtype: torch.dtype) -> Tiles | None:
     return chosen if whole or (pixels % chosen.rows == 0 and chosen.rows % join.width == 0) else None
 
 
-def down_forward(
-    join: Join, big: Tensor, weights: Tensor, product: str
-) -> Float[Tensor, "model batch height width small"]:
-    """A convolution with bias and rectifier."""
-    chosen = fits(TUNED.get(("down", join.n_big, join.n_small)), join, big.dtype)
-    if chosen is None:
-        return down(join, big, weights, product, activate=True)
-    n_models, n_batch = big.shape[:2]
-    small = big.new_empty(n_models, n_batch, join.height, join.width, join.n_small)
-    parts = triton.cdiv(n_batch, chosen.run)
-    _down_resident[(n_models * parts,)](
-        big, weights, small, weights.stride(0), join.weight_at, join.bias_at, parts, n_batch,
-        join.height, join.width, join.n_big, join.n_small, chosen.run, chosen.rows, product,
-        num_warps=chosen.warps, num_stages=chosen.stages,
-    )  # fmt: skip
-    return small
-
-
 def up_forward(
     join: Join, small: Tensor, weights: Tensor, product: str
 ) -> Float[Tensor, "model batch height2 width2 big"]:
     """A transposed convolution with bias and rectifier."""
-    chosen = fits(TUNED.get(("up", join.n_big, join.n_small)), join, small.dtype)
+    chosen = fits(TUNED.get((join.n_big, join.n_small)), join, small.dtype)
     if chosen is None:
         return up(join, small, weights, product, activate=True)
     n_models, n_batch = small.shape[:2]
@@ -65,35 +43,6 @@ def up_forward(
         num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
     return big
-
-
-@triton.jit
-def _down_resident(
-    big, weights, small, weight_stride, weight_at, bias_at, parts, n_batch,
-    H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr, CS: tl.constexpr,
-    IMAGES: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
-):  # fmt: skip
-    model = (tl.program_id(0) // parts).to(tl.int64)
-    begin = tl.program_id(0) % parts * IMAGES
-    big += model * n_batch * (4 * H * W * CB)
-    small += model * n_batch * (H * W * CS)
-    RUN: tl.constexpr = 4 * CB
-    k, channel = tl.arange(0, RUN), tl.arange(0, CS)
-    row_of_weights = weights + model * weight_stride
-    bias = tl.load(row_of_weights + bias_at + channel).to(tl.float32)
-    places = row_of_weights + weight_at + (k[:, None] * CS + channel[None, :])
-    weight0, weight1 = tl.load(places), tl.load(places + RUN * CS)
-    weight2, weight3 = tl.load(places + 2 * RUN * CS), tl.load(places + 3 * RUN * CS)
-    for start in range(0, IMAGES * H * W, ROWS):
-        image, top = begin + start // (H * W), start // W % H
-        inside = in_batch(image, n_batch, ROWS, H, W)
-        total = tl.dot(kernel_row(big, image, top, 0, inside, ROWS, H, W, CB), weight0, input_precision=PRODUCT)
-        total = tl.dot(kernel_row(big, image, top, 1, inside, ROWS, H, W, CB), weight1, total, input_precision=PRODUCT)
-        total = tl.dot(kernel_row(big, image, top, 2, inside, ROWS, H, W, CB), weight2, total, input_precision=PRODUCT)
-        total = tl.dot(kernel_row(big, image, top, 3, inside, ROWS, H, W, CB), weight3, total, input_precision=PRODUCT)
-        total = tl.maximum(total + bias[None, :], 0.0)
-        place = (image * H + top) * (W * CS) + (tl.arange(0, ROWS)[:, None] * CS + channel[None, :])
-        tl.store(small + place, total.to(small.dtype.element_ty), mask=inside[:, None])
 
 
 @triton.jit
@@ -120,7 +69,7 @@ def _up_resident(
         total1, total2, total3 = total0, total0, total0
         for dy in tl.static_range(-1, 2):
             for dx in tl.static_range(-1, 2):
-                patch = neighbour_at(small, image, top, dy, dx, inside, ROWS, H, W, CS)
+                patch = _neighbour(small, image, top, dy, dx, inside, ROWS, H, W, CS)
                 # parity p hears the neighbour at d through kernel row 1 + p − 2d, if there is one
                 if dy <= 0 and dx <= 0:
                     total0 = tl.dot(patch, weight[(1 - 2 * dy) * 4 + 1 - 2 * dx], total0, input_precision=PRODUCT)
@@ -151,22 +100,7 @@ def in_batch(image, n_batch, ROWS: tl.constexpr, H: tl.constexpr, W: tl.constexp
 
 
 @triton.jit
-def kernel_row(
-    big, image, top, ky: tl.constexpr, inside, ROWS: tl.constexpr, H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr
-):  # fmt: skip
-    """[small pixel, (column, big channel)] what lies under row ``ky`` of the kernel, for a tile from a line on."""
-    row, k = tl.arange(0, ROWS), tl.arange(0, 4 * CB)
-    x, y = row % W, row // W % H
-    column = (2 * x - 1)[:, None] + (k // CB)[None, :]
-    line = 2 * (top + y) + (ky - 1)
-    ok = (inside & (line >= 0) & (line < 2 * H))[:, None] & (column >= 0) & (column < 2 * W)
-    there = ((row // (H * W) * (2 * H) + 2 * y) * (2 * W) + 2 * x) * CB
-    begin = ((image * (2 * H) + 2 * top + (ky - 1)) * (2 * W) - 1) * CB
-    return tl.load(big + begin + (there[:, None] + k[None, :]), mask=ok, other=0.0)
-
-
-@triton.jit
-def neighbour_at(
+def _neighbour(
     small, image, top, dy, dx, inside, ROWS: tl.constexpr, H: tl.constexpr, W: tl.constexpr, CS: tl.constexpr
 ):  # fmt: skip
     """[small pixel, small channel] the neighbours ``dy`` lines below and ``dx`` columns to the right."""

@@ -1,58 +1,45 @@
-"""Kernels on random numbers beside float64, on whatever device is the default: relative distances by name.
+"""Run in a process of its own with Triton's interpreter: kernels with a card's tiles, their distance from float64.
 
-Used under Triton's interpreter (``interpreted_together.py``) and on a card (``benchmarks/variants.py``). Buffers are
-poisoned first.
+Buffers are poisoned first.
 """
 
+import json
+import os
+import sys
+
+os.environ["TRITON_INTERPRET"] = "1"
+
+from dataclasses import replace
+
 import torch
+from bounds import watched  # beside this file
+from interpreted import CASES  # it mends the interpreter too
 from torch.nn.functional import binary_cross_entropy_with_logits, conv2d, conv_transpose2d
 
-from unweave.models.kernels import resident, together
+from unweave.models.kernels import first_two, resident
 from unweave.models.kernels.convolutions import Join
 from unweave.models.kernels.first import first_forward, ready
+from unweave.models.kernels.first_two import first_two_backward
 from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.pixels import BITS, BYTES, MASKS, Frame
+from unweave.models.kernels.resident import up_forward
 
+assert CASES
 MODELS, BATCH, BEGIN = 2, 5, 64
 """No program's share divides the batch."""
 
 
-def inner(what: str, height: int, n_big: int, n_small: int) -> dict[str, float]:
-    """Both gradients of a layer and the sum of the one by its input."""
+def up(height: int, n_big: int, n_small: int) -> dict[str, float]:
+    """A transposed convolution's output where weights stay on the chip."""
     join = Join(height, height, n_big, n_small, 4, BEGIN, 0)
-    weight, big, small = _given(join)
-    image, slope = (small, big) if what == "down" else (big, small)
-    rows = torch.cat([torch.zeros(MODELS, BEGIN), _flat(weight)], 1).bfloat16()
-    gradients = torch.full(rows.shape, float("nan"))
-    summed = torch.full((MODELS, image.shape[2]), float("nan"))
-    found = getattr(together, f"{what}_gradients")(
-        join, _stored(slope), _stored(image), rows, gradients, "ieee", bias_gradient=summed
-    )
-    convolve = conv_transpose2d if what == "down" else conv2d
+    weight, bias = torch.randn(MODELS, n_small, n_big, 4, 4).bfloat16(), torch.randn(MODELS, n_big).bfloat16()
+    small = torch.randn(MODELS, BATCH, n_small, height, height).bfloat16()
+    rows = torch.zeros(MODELS, BEGIN + weight[0].numel(), dtype=torch.bfloat16)
+    rows[:, :n_big], rows[:, BEGIN:] = bias, _flat(weight)
+    found = up_forward(join, _stored(small), rows, "ieee")
     far: dict[str, float] = {}
     for model in range(MODELS):
-        leaves = [one[model].double().requires_grad_() for one in (image, weight)]
-        result = convolve(*leaves, stride=2, padding=1)
-        by_image, by_weight = torch.autograd.grad(result, leaves, slope[model].double())
-        by_image = by_image * (leaves[0] > 0)
-        _worse(far, "input", found[model].movedim(-1, 1), by_image)
-        _worse(far, "weight", gradients[model, BEGIN:], _flat(by_weight[None])[0])
-        _worse(far, "bias", summed[model], by_image.sum((0, 2, 3)))
-    return far
-
-
-def forward(what: str, height: int, n_big: int, n_small: int) -> dict[str, float]:
-    """A layer's output where weights stay on the chip."""
-    join = Join(height, height, n_big, n_small, 4, BEGIN, 0)
-    weight, big, small = _given(join)
-    given, n_outputs = (big, n_small) if what == "down" else (small, n_big)
-    bias = torch.randn(MODELS, n_outputs).bfloat16().float()
-    rows = torch.zeros(MODELS, BEGIN + weight[0].numel())
-    rows[:, :n_outputs], rows[:, BEGIN:] = bias, _flat(weight)
-    found = getattr(resident, f"{what}_forward")(join, _stored(given), rows.bfloat16(), "ieee")
-    convolve, far = conv2d if what == "down" else conv_transpose2d, {}
-    for model in range(MODELS):
-        exact = convolve(*(one[model].double() for one in (given, weight, bias)), stride=2, padding=1).relu()
+        exact = conv_transpose2d(*(one[model].double() for one in (small, weight, bias)), stride=2, padding=1).relu()
         _worse(far, "out", found[model].movedim(-1, 1), exact)
     return far
 
@@ -69,7 +56,7 @@ def first(channels: int, size: int = 16) -> dict[str, float]:
     gradients, rows = torch.full(rows.shape, float("nan")), rows.bfloat16()
     seen = ready(lower, frame, examples, torch.bfloat16)
     image = first_forward(lower, *seen, rows, torch.bfloat16, "ieee")
-    together.first_gradients(lower, upper, *seen, _stored(slope), image, rows, gradients, "ieee")
+    first_two_backward(lower, upper, *seen, _stored(slope), image, rows, gradients, "ieee")
     far: dict[str, float] = {}
     for model in range(MODELS):
         w, b, v = (one[model].double().requires_grad_() for one in (weight, bias, inner_weight))
@@ -122,14 +109,6 @@ def _examples(channels: int, size: int) -> tuple[Frame, torch.Tensor, torch.Tens
     return Frame(BITS if channels == 1 else BYTES, channels, size, size, 0, 0), examples, _numbers(examples, size)
 
 
-def _given(join: Join) -> tuple[torch.Tensor, ...]:
-    shapes = (
-        (MODELS, join.n_small, join.n_big, 4, 4), (MODELS, BATCH, join.n_big, 2 * join.height, 2 * join.width),
-        (MODELS, BATCH, join.n_small, join.height, join.width),
-    )  # fmt: skip
-    return tuple(torch.randn(shape).bfloat16().float() for shape in shapes)
-
-
 def _numbers(examples: torch.Tensor, size: int) -> torch.Tensor:
     if examples.dim() == 5:
         return (examples / 255.0).bfloat16()
@@ -147,3 +126,21 @@ def _stored(image: torch.Tensor) -> torch.Tensor:
 
 def _worse(far: dict[str, float], name: str, given: torch.Tensor, exact: torch.Tensor) -> None:
     far[name] = max(far.get(name, 0.0), ((given.double() - exact).norm() / exact.norm()).item())
+
+
+def main() -> None:
+    torch.manual_seed(5)
+    for table in (first_two.TUNED, resident.TUNED):
+        for key, tiles in table.items():
+            table[key] = replace(tiles, run=4)
+    cases = {
+        "up": lambda: up(16, 32, 32), "up, images in one tile": lambda: up(4, 32, 32), "first": lambda: first(1),
+        "first in colour": lambda: first(3), "last": lambda: last(1), "last in colour": lambda: last(3),
+    }  # fmt: skip
+    with watched() as launches:
+        found = cases[sys.argv[1]]()
+    print(json.dumps({"launches": sorted(launches), "far": found}))
+
+
+if __name__ == "__main__":
+    main()
