@@ -1,44 +1,66 @@
 """The convolutions of stacked encoders on GPU kernels, from stored examples to the last image, and back."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
 from unweave.models.kernels.aside import Later, in_turn
 from unweave.models.kernels.convolutions import Join, Precision, correlate, down, up
+from unweave.models.kernels.correlation import correlate_taps
 from unweave.models.kernels.first import first_backward, first_forward, ready
 from unweave.models.kernels.layout import Layout
+from unweave.models.kernels.mapped_layers import folded
 from unweave.models.kernels.pixels import FLOATS, Frame
 from unweave.models.kernels.sums import add_up
 from unweave.shapes import Float, Tensor
 
+WIDE = 64 * 64
+"""Pairs of channels beyond which weights' gradients are made tap by tap."""
+
 
 def encoded_images(
-    joins: Sequence[Join], precision: Precision, weights: Float[Tensor, "model size"], frame: Frame, examples: Tensor
-) -> list[Float[Tensor, "model batch height width small"]]:
+    joins: Sequence[Join], precision: Precision, weights: Float[Tensor, "model size"], frame: Frame, examples: Tensor,
+    leak: float = 0.0,
+) -> list[Float[Tensor, "model batch height width small"]]:  # fmt: skip
     """What comes out of every convolution, with bias and rectified."""
     first, *rest = joins
-    layers = [first_forward(first, frame, examples, weights, precision.stored, precision.product)]
+    layers = [first_forward(first, frame, examples, weights, precision.stored, precision.product, leak)]
     for join in rest:
-        layers.append(down(join, layers[-1], weights, precision.product, activate=True))
+        layers.append(down(join, layers[-1], weights, precision.product, activate=True, leak=leak))
     return layers
 
 
 def encoded_images_backward(
     joins: Sequence[Join], precision: Precision, weights: Tensor, frame: Frame, examples: Tensor, images: list[Tensor],
-    slope: Tensor, gradients: Float[Tensor, "model size"], later: Later = in_turn,
+    slope: Tensor, gradients: Float[Tensor, "model size"], later: Later = in_turn, leak: float = 0.0,
 ) -> None:  # fmt: skip
-    """The gradients of all weights and biases, from the slope by the last image where that is positive."""
+    """The gradients of all weights and biases, from the slope by the last image before it was rectified."""
     top, product = joins[-1], precision.product
     later(add_up, slope.flatten(1, 3), bias_of(gradients, top, top.n_small))
     for place in range(len(images) - 1, 0, -1):
         join, below, image = joins[place], joins[place - 1], images[place - 1]
-        later(correlate, join, image, slope, gradients, product)
+        later(_correlate if join.n_big * join.n_small > WIDE else correlate, join, image, slope, gradients, product)
         if place > 1:
             bias = bias_of(gradients, below, below.n_small)
-            slope = up(join, slope, weights, product, like=image, bias_gradient=bias, later=later)
+            slope = up(join, slope, weights, product, like=image, leak=leak, bias_gradient=bias, later=later)
     first, second = joins[:2]
-    first_backward(first, second, frame, examples, slope, images[0], weights, gradients, product)
+    first_backward(first, second, frame, examples, slope, images[0], weights, gradients, product, leak)
+
+
+def _correlate(join: Join, big: Tensor, small: Tensor, gradients: Tensor, product: str) -> None:
+    """The gradient of many weights, tap by tap: a program that held all of them would run out of registers."""
+    sums = correlate_taps(big, small, join.kernel, product)
+    add_up(sums, gradients[:, join.weight_at : join.weight_at + sums.shape[-1]])
+
+
+def slope_by_first(
+    joins: Sequence[Join], precision: Precision, weights: Tensor, images: list[Tensor], slope: Tensor, leak: float
+) -> Float[Tensor, "model batch height width small"]:
+    """The slope by what the first convolution made, before it was rectified."""
+    for place in range(len(images) - 1, 0, -1):
+        slope = up(joins[place], slope, weights, precision.product, like=images[place - 1], leak=leak)
+    return slope
 
 
 def join_of(layout: Layout, name: str, size: tuple[int, int]) -> Join:
@@ -62,27 +84,43 @@ def covers(channels: Sequence[int], image_channels: int) -> str:
 
 
 class Encoded(torch.autograd.Function):
-    """The last image of every model's convolutions; images come as numbers, and no gradient goes back to them."""
+    """The last image of every model's convolutions; images come as numbers."""
 
     @staticmethod
     def forward(
-        ctx: "Encoded", examples: Tensor, layout: Layout, joins: Sequence[Join], precision: Precision, *given: Tensor
-    ) -> Float[Tensor, "model batch channel height width"]:
+        ctx: Any, examples: Tensor, layout: Layout, joins: Sequence[Join], precision: Precision, leak: float,
+        *given: Tensor,
+    ) -> Float[Tensor, "model batch channel height width"]:  # fmt: skip
         examples = examples.contiguous()
         channels, height, width = examples.shape[2:]
         frame = Frame(FLOATS, channels, height, width, 0, 0)
         weights = layout.rows(dict(zip(layout.names, given))).to(precision.stored)
         seen = ready(joins[0], frame, examples, precision.stored)
-        images = encoded_images(joins, precision, weights, *seen)
-        ctx.kept = layout, joins, precision, weights, seen, images  # type: ignore[attr-defined]
+        images = encoded_images(joins, precision, weights, *seen, leak)
+        ctx.kept = layout, joins, precision, leak, weights, seen, images
         return images[-1].float().movedim(-1, 2)
 
     @staticmethod
-    def backward(ctx: "Encoded", slope: Tensor) -> tuple[Tensor | None, ...]:
-        layout, joins, precision, weights, seen, images = ctx.kept  # type: ignore[attr-defined]
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        layout, joins, precision, leak, weights, seen, images = ctx.kept
+        slope = slope.movedim(2, -1)
+        slope = torch.where(images[-1] > 0, slope, leak * slope).to(precision.stored).contiguous()
+        by_examples = None
+        if ctx.needs_input_grad[0]:
+            inward = slope_by_first(joins, precision, weights, images, slope, leak)
+            by_examples = _by_pixels(joins[0], inward, weights)
+        if not any(ctx.needs_input_grad[5:]):
+            return by_examples, None, None, None, None, *(None for _ in layout.names)
         gradients = torch.zeros(weights.shape, device=weights.device)
-        last = images[-1]
-        inward = torch.where(last > 0, slope.movedim(2, -1), 0.0).to(precision.stored).contiguous()
-        frame, examples = seen
-        encoded_images_backward(joins, precision, weights, frame, examples, images, inward, gradients)
-        return None, None, None, None, *layout.views(gradients).values()
+        encoded_images_backward(joins, precision, weights, *seen, images, slope, gradients, leak=leak)
+        return by_examples, None, None, None, None, *layout.views(gradients).values()
+
+
+def _by_pixels(join: Join, slope: Tensor, weights: Tensor) -> Float[Tensor, "model batch channel height width"]:
+    """The slope by the pixels that the first convolution saw."""
+    n_weights = join.kernel**2 * join.n_big * join.n_small
+    kernels = weights[:, join.weight_at : join.weight_at + n_weights].float()
+    # [model, row, column, big, small] · [model, pixel, small]: what every small pixel says to the pixels below it
+    pieces = slope.flatten(1, 3).float() @ kernels.view(len(weights), -1, join.n_small).transpose(1, 2)
+    pieces = pieces.unflatten(1, slope.shape[1:4]).unflatten(-1, (join.kernel, join.kernel, join.n_big))
+    return folded(pieces).movedim(-1, 2)
