@@ -69,7 +69,8 @@ def down(
 ) -> Float[Tensor, "model batch height width small"]:  # fmt: skip
     """From big to small: with ``activate`` plus bias and rectified, with ``like`` a slope that it lets pass.
 
-    ``leak`` is the rectifier's slope below 0. ``bias_gradient`` [model, small] takes the sum of the result over batch and pixels.
+    ``leak`` is the rectifier's slope below 0. ``bias_gradient`` [model, small] takes the sum of the result over batch
+    and pixels.
     """
     n_models, n_batch = big.shape[:2]
     small = big.new_empty(n_models, n_batch, join.height, join.width, join.n_small)
@@ -94,7 +95,8 @@ def up(
 ) -> Float[Tensor, "model batch height2 width2 big"]:  # fmt: skip
     """From small to big: with ``activate`` plus bias and rectified, with ``like`` a slope that it lets pass.
 
-    ``leak`` is the rectifier's slope below 0. ``bias_gradient`` [model, big] takes the sum of the result over batch and pixels.
+    ``leak`` is the rectifier's slope below 0. ``bias_gradient`` [model, big] takes the sum of the result over batch
+    and pixels.
     """
     n_models, n_batch = small.shape[:2]
     big = small.new_empty(n_models, n_batch, 2 * join.height, 2 * join.width, join.n_big)

@@ -112,7 +112,8 @@ class Encoded(torch.autograd.Function):
         if not any(ctx.needs_input_grad[5:]):
             return by_examples, None, None, None, None, *(None for _ in layout.names)
         gradients = torch.zeros(weights.shape, device=weights.device)
-        encoded_images_backward(joins, precision, weights, *seen, images, slope, gradients, leak=leak)
+        frame, examples = seen
+        encoded_images_backward(joins, precision, weights, frame, examples, images, slope, gradients, leak=leak)
         return by_examples, None, None, None, None, *layout.views(gradients).values()
 
 

@@ -1,6 +1,6 @@
 """Rectifiers in Triton, plain and leaky, and what they let pass on the way back."""
 
-# ruff: noqa: N803
+# ruff: noqa: N803, SIM108
 # mypy: disable-error-code="no-untyped-def"
 import triton
 import triton.language as tl
