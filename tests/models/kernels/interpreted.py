@@ -22,7 +22,7 @@ from triton.runtime import interpreter
 from unweave.data.micro import Micro
 from unweave.data.world import Data
 from unweave.models import LIKELIHOODS, OBJECTIVES
-from unweave.models.kernels import last
+from unweave.models.kernels import correlation, last
 from unweave.models.kernels.adam import adam_stack
 from unweave.models.kernels.conv_stack import conv_stack
 from unweave.models.kernels.mapped_layers import MappedTrunk
@@ -146,6 +146,7 @@ def discriminators(precision: str) -> dict[str, float]:
 def leaky(precision: str) -> dict[str, float]:
     """A discriminator's convolutions under ``vmap`` and PyTorch's: images, and slopes by weights and by pixels."""
     torch.manual_seed(0)
+    correlation.SPAN = 32  # several parts, of which the last is not full
     trunks = [SpectralTrunk((1, 8, 8), (16, 64, 128), 8) for _ in range(2)]
     for parameter in (parameter for trunk in trunks for parameter in trunk.parameters()):
         torch.nn.init.normal_(parameter, 0.0, 0.1)

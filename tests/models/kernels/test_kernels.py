@@ -72,9 +72,8 @@ def test_the_kernels_discriminators_learn_as_the_mapped_ones(precision: str, bou
     assert max(found.values()) < bound, found
 
 
-@pytest.mark.parametrize(
-    ("case", "bound"), [("leaky", 1e-5), pytest.param("leaky in bf16", 0.2, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "bound"), [("leaky", 1e-5), ("leaky in bf16", 0.2)])
 def test_leaky_trunks_and_their_slopes_are_pytorchs(case: str, bound: float) -> None:
     found = interpreted(case)
     assert len(found) == 19

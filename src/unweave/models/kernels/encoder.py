@@ -10,13 +10,10 @@ from unweave.models.kernels.convolutions import Join, Precision, correlate, down
 from unweave.models.kernels.correlation import correlate_taps
 from unweave.models.kernels.first import first_backward, first_forward, ready
 from unweave.models.kernels.layout import Layout
-from unweave.models.kernels.mapped_layers import folded
+from unweave.models.kernels.mapped_layers import correlate_images, folded
 from unweave.models.kernels.pixels import FLOATS, Frame
 from unweave.models.kernels.sums import add_up
 from unweave.shapes import Float, Tensor
-
-WIDE = 64 * 64
-"""Pairs of channels beyond which weights' gradients are made tap by tap."""
 
 
 def encoded_images(
@@ -33,34 +30,46 @@ def encoded_images(
 
 def encoded_images_backward(
     joins: Sequence[Join], precision: Precision, weights: Tensor, frame: Frame, examples: Tensor, images: list[Tensor],
-    slope: Tensor, gradients: Float[Tensor, "model size"], later: Later = in_turn, leak: float = 0.0,
+    slope: Tensor, gradients: Float[Tensor, "model size"], later: Later = in_turn,
 ) -> None:  # fmt: skip
-    """The gradients of all weights and biases, from the slope by the last image before it was rectified."""
+    """The gradients of all weights and biases, from the slope by the last image where that is positive."""
     top, product = joins[-1], precision.product
     later(add_up, slope.flatten(1, 3), bias_of(gradients, top, top.n_small))
     for place in range(len(images) - 1, 0, -1):
         join, below, image = joins[place], joins[place - 1], images[place - 1]
-        later(_correlate if join.n_big * join.n_small > WIDE else correlate, join, image, slope, gradients, product)
+        later(correlate, join, image, slope, gradients, product)
         if place > 1:
             bias = bias_of(gradients, below, below.n_small)
-            slope = up(join, slope, weights, product, like=image, leak=leak, bias_gradient=bias, later=later)
+            slope = up(join, slope, weights, product, like=image, bias_gradient=bias, later=later)
     first, second = joins[:2]
-    first_backward(first, second, frame, examples, slope, images[0], weights, gradients, product, leak)
+    first_backward(first, second, frame, examples, slope, images[0], weights, gradients, product)
 
 
-def _correlate(join: Join, big: Tensor, small: Tensor, gradients: Tensor, product: str) -> None:
-    """The gradient of many weights, tap by tap: a program that held all of them would run out of registers."""
-    sums = correlate_taps(big, small, join.kernel, product)
-    add_up(sums, gradients[:, join.weight_at : join.weight_at + sums.shape[-1]])
+def leaky_images_backward(
+    joins: Sequence[Join], precision: Precision, weights: Tensor, examples: Tensor, images: list[Tensor],
+    slope: Tensor, leak: float, gradients: Float[Tensor, "model size"] | None,
+) -> Float[Tensor, "model batch height width small"]:  # fmt: skip
+    """The slope by what the first convolution made, from that by the last image, both before they were rectified.
 
-
-def slope_by_first(
-    joins: Sequence[Join], precision: Precision, weights: Tensor, images: list[Tensor], slope: Tensor, leak: float
-) -> Float[Tensor, "model batch height width small"]:
-    """The slope by what the first convolution made, before it was rectified."""
+    Where ``gradients`` is given it takes those of all weights and biases.
+    """
+    top, product = joins[-1], precision.product
+    if gradients is not None:
+        add_up(slope.flatten(1, 3), bias_of(gradients, top, top.n_small))
     for place in range(len(images) - 1, 0, -1):
-        slope = up(joins[place], slope, weights, precision.product, like=images[place - 1], leak=leak)
+        join, below, image = joins[place], joins[place - 1], images[place - 1]
+        bias = None if gradients is None else bias_of(gradients, below, below.n_small)
+        if gradients is not None:
+            _by_weights(join, correlate_taps(image, slope, join.kernel, product), gradients)
+        slope = up(join, slope, weights, product, like=image, leak=leak, bias_gradient=bias)
+    if gradients is not None:
+        # two products in one kernel, of 64 channels and more, read outside of shared memory on an H200 (Triton 3.6)
+        _by_weights(joins[0], correlate_images(examples.movedim(2, -1), slope.float(), joins[0].kernel), gradients)
     return slope
+
+
+def _by_weights(join: Join, sums: Float[Tensor, "model part size"], gradients: Float[Tensor, "model size"]) -> None:
+    add_up(sums, gradients[:, join.weight_at : join.weight_at + sums.shape[-1]])
 
 
 def join_of(layout: Layout, name: str, size: tuple[int, int]) -> Join:
@@ -105,16 +114,17 @@ class Encoded(torch.autograd.Function):
         layout, joins, precision, leak, weights, seen, images = ctx.kept
         slope = slope.movedim(2, -1)
         slope = torch.where(images[-1] > 0, slope, leak * slope).to(precision.stored).contiguous()
+        learns = any(ctx.needs_input_grad[5:])
+        gradients = torch.zeros(weights.shape, device=weights.device) if learns else None
         by_examples = None
-        if ctx.needs_input_grad[0]:
-            inward = slope_by_first(joins, precision, weights, images, slope, leak)
-            by_examples = _by_pixels(joins[0], inward, weights)
-        if not any(ctx.needs_input_grad[5:]):
-            return by_examples, None, None, None, None, *(None for _ in layout.names)
-        gradients = torch.zeros(weights.shape, device=weights.device)
-        frame, examples = seen
-        encoded_images_backward(joins, precision, weights, frame, examples, images, slope, gradients, leak=leak)
-        return by_examples, None, None, None, None, *layout.views(gradients).values()
+        if leak:
+            slope = leaky_images_backward(joins, precision, weights, seen[1], images, slope, leak, gradients)
+            by_examples = _by_pixels(joins[0], slope, weights) if ctx.needs_input_grad[0] else None
+        elif gradients is not None:
+            frame, examples = seen
+            encoded_images_backward(joins, precision, weights, frame, examples, images, slope, gradients)
+        by_weights = [None] * len(layout.names) if gradients is None else layout.views(gradients).values()
+        return by_examples, None, None, None, None, *by_weights
 
 
 def _by_pixels(join: Join, slope: Tensor, weights: Tensor) -> Float[Tensor, "model batch channel height width"]:

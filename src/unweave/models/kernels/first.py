@@ -14,7 +14,7 @@ import triton.language as tl
 
 from unweave.models.kernels.convolutions import Join, Tiles, one_parity
 from unweave.models.kernels.pixels import BITS, IMAGES_AT_ONCE, MASKS, PADDED, Frame, pitch, stored_pixels
-from unweave.models.kernels.rectifiers import passed, rectified
+from unweave.models.kernels.rectifiers import rectified
 from unweave.models.kernels.sums import add_up
 from unweave.shapes import Float, Shaped, Tensor
 
@@ -76,7 +76,7 @@ def first_forward(
 
 def first_backward(
     first: Join, second: Join, frame: Frame, examples: Tensor, slope: Tensor, image: Tensor, weights: Tensor,
-    gradients: Tensor, product: str, leak: float = 0.0,
+    gradients: Tensor, product: str,
 ) -> None:  # fmt: skip
     """The first convolution's gradients from the slope by the second's output; ``image`` lies between the two."""
     n_models, n_batch = examples.shape[:2]
@@ -87,7 +87,7 @@ def first_backward(
         slope, weights, image, examples, shares, weights.stride(0), second.weight_at, parts, n_batch,
         second.height, second.width, second.n_big, second.n_small, second.kernel, frame.channels, first.kernel, size,
         pitch(frame.channels), frame.packing, frame.height, frame.width, frame.top, frame.left,
-        IMAGES_AT_ONCE, chosen.rows, leak, product, num_warps=chosen.warps, num_stages=chosen.stages,
+        IMAGES_AT_ONCE, chosen.rows, product, num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
     weight_at, n_weights = first.weight_at, taps * first.n_small
     add_up(shares[:, :, :taps].flatten(2), gradients[:, weight_at : weight_at + n_weights])
@@ -201,7 +201,7 @@ def _first_backward(
     H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr, CS: tl.constexpr, K: tl.constexpr,
     C: tl.constexpr, KERNEL: tl.constexpr, SIZE: tl.constexpr, CP: tl.constexpr,
     PACKING: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, TOP: tl.constexpr, LEFT: tl.constexpr,
-    IMAGES: tl.constexpr, ROWS: tl.constexpr, LEAK: tl.constexpr, PRODUCT: tl.constexpr,
+    IMAGES: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip
     TILES: tl.constexpr = (IMAGES * H * W + ROWS - 1) // ROWS
     model = (tl.program_id(0) // parts).to(tl.int64)
@@ -222,7 +222,7 @@ def _first_backward(
         line, column, example = 2 * y + py, 2 * x + px, model * n_batch + image
         place = ((example * (2 * H) + line) * (2 * W) + column)[:, None] * CB + channel[None, :]
         active = tl.load(like + place, mask=inside[:, None], other=0.0)
-        slope = passed(slope, active, LEAK)
+        slope = tl.where(active > 0, slope, 0.0)
         summed += slope
         patch = _first_patches(
             examples, example, line, column, inside, 2 * H, 2 * W, C, KERNEL, SIZE, PACKING, HEIGHT, WIDTH, TOP, LEFT

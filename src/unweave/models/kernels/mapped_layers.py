@@ -23,6 +23,9 @@ Big = Float[Tensor, "model batch height2 width2 big"]
 Small = Float[Tensor, "model batch height width small"]
 Weights = Float[Tensor, "model small big row column"]
 
+DISCRIMINATORS = False
+"""Whether discriminators' trunks go through fused kernels in bf16: right in Triton's interpreter, not yet on a card."""
+
 LEAST_CHANNELS = 16
 """Of both images; products of fewer are not worth a kernel."""
 
@@ -37,9 +40,11 @@ def map_convolutions(network: nn.Module, product: str, precision: str) -> None:
     for layer in network.modules():
         if isinstance(layer, Convolution | Deconvolution):
             layer.product = Mapped(product, "down" if isinstance(layer, Convolution) else "up")
-        if isinstance(layer, ConvTrunk | SpectralTrunk) and not covers(*_channels(layer)):
-            leak = SLOPE if isinstance(layer, SpectralTrunk) else 0.0
-            layer.product = MappedTrunk(layer.convolutions, product, precision, leak)
+        if isinstance(layer, ConvTrunk) and not covers(*_channels(layer)):
+            layer.product = MappedTrunk(layer.convolutions, product, precision)
+        leaks = isinstance(layer, SpectralTrunk) and DISCRIMINATORS and precision == "bf16"
+        if leaks and not covers(*_channels(layer)):
+            layer.product = MappedTrunk(layer.convolutions, product, precision, SLOPE)
 
 
 def _channels(trunk: ConvTrunk | SpectralTrunk) -> tuple[list[int], int]:
@@ -193,18 +198,21 @@ def up(small: Small, weight: Weights, product: str) -> Big:
 
 def correlate(big: Big, small: Small, kernel: int, product: str) -> Weights:
     """The gradient of the weights: every patch of big times the small pixel that it belongs to."""
-    n_models, batch = big.shape[:2]
-    n_big, n_small = big.shape[-1], small.shape[-1]
+    n_models, n_big, n_small = len(big), big.shape[-1], small.shape[-1]
     if _by_kernels(big, n_big, n_small):
         from unweave.models.kernels.correlation import correlate_taps
 
-        found = correlate_taps(big, small, kernel, product).sum(1)
+        found = correlate_taps(big, small, kernel, product)
     else:
-        # image by image first: one long sum would keep most of a GPU waiting
-        patches = _patches(big, kernel).flatten(2, 3).flatten(0, 1)
-        each = patches.transpose(1, 2) @ small.flatten(2, 3).flatten(0, 1)
-        found = each.unflatten(0, (n_models, batch)).sum(1)
-    return found.view(n_models, kernel, kernel, n_big, n_small).permute(0, 4, 3, 1, 2)
+        found = correlate_images(big, small, kernel)
+    return found.sum(1).view(n_models, kernel, kernel, n_big, n_small).permute(0, 4, 3, 1, 2)
+
+
+def correlate_images(big: Big, small: Small, kernel: int) -> Float[Tensor, "model batch size"]:
+    """The same sum image by image, by PyTorch: one long sum would keep most of a GPU waiting."""
+    patches = _patches(big, kernel).flatten(2, 3).flatten(0, 1)
+    each = patches.transpose(1, 2) @ small.flatten(2, 3).flatten(0, 1)
+    return each.flatten(1).unflatten(0, big.shape[:2])
 
 
 def _by_kernels(given: Tensor, *channels: int) -> bool:

@@ -70,8 +70,9 @@ class SpectralTrunk(nn.Module):
 
     def _normalised(self) -> dict[str, Tensor]:
         """What the convolutions multiply by and add, by their names."""
-        named = dict(self.convolutions.named_parameters())
+        named: dict[str, Tensor] = dict(self.convolutions.named_parameters())
         for place, convolution in enumerate(self.convolutions):
+            assert isinstance(convolution, SpectralConvolution)
             named[f"{place}.weight"] = convolution.norm(convolution.weight)
         return named
 
