@@ -42,8 +42,12 @@ def map_convolutions(network: nn.Module, product: str, precision: str) -> None:
             layer.product = Mapped(product, "down" if isinstance(layer, Convolution) else "up")
         if isinstance(layer, ConvTrunk) and not covers(*_channels(layer)):
             layer.product = MappedTrunk(layer.convolutions, product, precision)
-        leaks = isinstance(layer, SpectralTrunk) and DISCRIMINATORS and precision == "bf16"
-        if leaks and not covers(*_channels(layer)):
+        if (
+            isinstance(layer, SpectralTrunk)
+            and DISCRIMINATORS
+            and precision == "bf16"
+            and not covers(*_channels(layer))
+        ):
             layer.product = MappedTrunk(layer.convolutions, product, precision, SLOPE)
 
 
