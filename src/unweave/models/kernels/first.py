@@ -14,6 +14,7 @@ import triton.language as tl
 
 from unweave.models.kernels.convolutions import Join, Tiles, one_parity
 from unweave.models.kernels.pixels import BITS, IMAGES_AT_ONCE, MASKS, PADDED, Frame, pitch, stored_pixels
+from unweave.models.kernels.rectifiers import rectified
 from unweave.models.kernels.sums import add_up
 from unweave.shapes import Float, Shaped, Tensor
 
@@ -56,7 +57,7 @@ def _padded(
 
 
 def first_forward(
-    join: Join, frame: Frame, examples: Tensor, weights: Tensor, dtype: torch.dtype, product: str
+    join: Join, frame: Frame, examples: Tensor, weights: Tensor, dtype: torch.dtype, product: str, leak: float = 0.0
 ) -> Float[Tensor, "model batch height width small"]:
     """The first convolution with bias and rectifier, from stored examples."""
     shape = (*examples.shape[:2], join.height, join.width, join.n_small)
@@ -67,8 +68,8 @@ def first_forward(
     _first_forward[(len(examples) * tiles,)](
         examples, weights, out, weights.stride(0), join.weight_at, join.bias_at, n_pixels, tiles, n_batch,
         join.height, join.width, frame.channels, join.n_small, join.kernel, taps_padded(join),
-        pitch(frame.channels), frame.packing, frame.height, frame.width, frame.top, frame.left, chosen.rows, product,
-        num_warps=chosen.warps,
+        pitch(frame.channels), frame.packing, frame.height, frame.width, frame.top, frame.left, chosen.rows, leak,
+        product, num_warps=chosen.warps,
     )  # fmt: skip
     return out
 
@@ -189,7 +190,7 @@ def _first_forward(
     examples, weights, out, weight_stride, weight_at, bias_at, n_pixels, tiles, n_batch,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, CS: tl.constexpr, K: tl.constexpr, SIZE: tl.constexpr,
     CP: tl.constexpr, PACKING: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, TOP: tl.constexpr,
-    LEFT: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
+    LEFT: tl.constexpr, ROWS: tl.constexpr, LEAK: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip
     model = (tl.program_id(0) // tiles).to(tl.int64)
     pixel = tl.program_id(0) % tiles * ROWS + tl.arange(0, ROWS)
@@ -205,7 +206,7 @@ def _first_forward(
     places = (k // CP * C + k % CP)[:, None] * CS + channel[None, :]
     weight = tl.load(row_of_weights + weight_at + places, mask=used, other=0.0)
     total = tl.dot(patch.to(weight.dtype), weight, input_precision=PRODUCT)
-    total = tl.maximum(total + tl.load(row_of_weights + bias_at + channel).to(tl.float32)[None, :], 0.0)
+    total = rectified(total + tl.load(row_of_weights + bias_at + channel).to(tl.float32)[None, :], LEAK)
     place = (model * n_pixels + pixel)[:, None] * CS + channel[None, :]
     tl.store(out + place, total.to(out.dtype.element_ty), mask=inside[:, None])
 
