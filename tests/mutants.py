@@ -442,7 +442,9 @@ def _told(
         began = time.monotonic()
         outcome, said = trial(change)
         one = {"seed": given.seed, "number": number, "outcome": outcome} | vars(change)
-        one |= {"seconds": round(time.monotonic() - began), "said": said.strip().splitlines()[-1:]}
+        lines = said.strip().splitlines()
+        minded = [line for line in lines[:-1] if line.startswith(("FAILED", "ERROR"))]
+        one |= {"seconds": round(time.monotonic() - began), "said": [*minded, *lines[-1:]]}
         with given.state.open("a") as file:
             file.write(json.dumps(one) + "\n")
     return list(_state(given).values())
