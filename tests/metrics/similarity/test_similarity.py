@@ -184,6 +184,7 @@ def test_one_model_with_itself_is_symmetric():
         scores = measure(LAYERS).scores
         torch.testing.assert_close(scores, scores.T)
         torch.testing.assert_close(scores.diagonal(), torch.ones(3).double())
+        torch.testing.assert_close(measure(LAYERS[:1]).scores, torch.ones(1, 1).double())
 
 
 def test_images_are_flattened_and_devices_kept():
