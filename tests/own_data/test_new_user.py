@@ -153,3 +153,11 @@ def test_help_of_a_command(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["help", "zoo"])
     assert "usage: unweave zoo" in capsys.readouterr().out
+
+
+def test_a_run_is_no_file_of_codes(capsys: Capture) -> None:
+    said(capsys, "zoo pull demo-0 runs/demo")
+    told = said(capsys, "measure runs/demo", 2)
+    assert told == (
+        "unweave: runs/demo is a run, and here files of codes are read; score it with: unweave evaluate runs/demo\n"
+    )
