@@ -187,7 +187,8 @@ def tests_for(change: Change) -> tuple[list[str], list[str]]:
     exact, making = covering.tests_of(change.file, _statement(change))
     if not exact:
         return making or near[:NEAREST], near if making else near[NEAREST:]
-    return _quick_first(exact, near), [*making, *(test for test in near[:NEAREST] if test not in making)]
+    # what is written down once is run by whoever imports the module first, and minded by the contract over all modules
+    return _quick_first(exact, near), list(dict.fromkeys([EVERYWHERE[0], *making, *near[:NEAREST]]))
 
 
 def _statement(change: Change) -> range:
@@ -442,7 +443,9 @@ def _told(
         began = time.monotonic()
         outcome, said = trial(change)
         one = {"seed": given.seed, "number": number, "outcome": outcome} | vars(change)
-        one |= {"seconds": round(time.monotonic() - began), "said": said.strip().splitlines()[-1:]}
+        lines = said.strip().splitlines()
+        minded = [line for line in lines[:-1] if line.startswith(("FAILED", "ERROR"))]
+        one |= {"seconds": round(time.monotonic() - began), "said": [*minded, *lines[-1:]]}
         with given.state.open("a") as file:
             file.write(json.dumps(one) + "\n")
     return list(_state(given).values())

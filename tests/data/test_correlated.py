@@ -11,7 +11,7 @@ from unweave import rng
 from unweave.config import fingerprint, from_plain, to_plain
 from unweave.data import WORLDS
 from unweave.data.altered import Noise
-from unweave.data.correlated import FactorWorld, draw_places, draw_rows, row_thresholds, row_weights
+from unweave.data.correlated import FactorWorld, draw_places, row_thresholds, row_weights
 from unweave.data.factors import Factor, FactorSpace
 from unweave.data.micro import Micro
 from unweave.data.world import Data, World
@@ -21,6 +21,11 @@ SPACE = FactorSpace((Factor("x", 5), Factor("hidden", 2, hidden=True), Factor("y
 
 def words(n: int, seed: int = 0) -> torch.Tensor:
     return rng.words(seed, rng.Purpose.BATCH, 0, n, 2)
+
+
+def drawn_rows(data: Data, n: int) -> torch.Tensor:
+    assert data.weights is not None
+    return draw_places(row_thresholds(data.weights), words(n)[None, None]).flatten()
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -36,12 +41,8 @@ def test_weights_are_the_ridge_of_the_original(turned: bool) -> None:
 def test_rows_come_as_often_as_their_weights() -> None:
     weights = row_weights(SPACE, ("x=y:0.4",))
     data = Data(torch.zeros(SPACE.n_cells, 1, 2, 2, dtype=torch.uint8), (1, 2, 2), space=SPACE, weights=weights)
-    rows = draw_rows(data, words(60_000))
-    found = np.bincount(rows, minlength=SPACE.n_cells)
+    found = np.bincount(drawn_rows(data, 60_000), minlength=SPACE.n_cells)
     assert chisquare(found, (weights / weights.sum() * 60_000).numpy()).pvalue > 1e-3
-    plain = draw_rows(Data(data.store, data.shape, space=SPACE), words(60_000))
-    assert chisquare(np.bincount(plain, minlength=SPACE.n_cells)).pvalue > 1e-3
-    assert torch.equal(draw_rows(data, words(60_000).view(6, 100, 100, 2)).flatten(), rows)
 
 
 def test_rows_without_weight_never_come() -> None:
@@ -82,16 +83,16 @@ def test_the_option_is_on_every_world_with_factors_and_in_no_id_by_default() -> 
 def test_a_loaded_world_has_its_weights() -> None:
     assert Micro().load().weights is None
     data = Micro(correlated=("x=y:0.1",)).load()
-    factors = data.factors(draw_rows(data, words(20_000))).double()
+    factors = data.factors(drawn_rows(data, 20_000)).double()
     assert np.corrcoef(factors.T)[0, 1] > 0.9
     assert abs(np.corrcoef(factors.T)[0, 2]) < 0.05
     turned = Micro(correlated=("x=-y:0.1",)).load()
-    assert np.corrcoef(turned.factors(draw_rows(turned, words(20_000))).double().T)[0, 1] < -0.9
+    assert np.corrcoef(turned.factors(drawn_rows(turned, 20_000)).double().T)[0, 1] < -0.9
 
 
 def test_a_world_over_a_correlated_world_is_correlated() -> None:
     data = Noise(Micro(correlated=("x=y:0.1",))).load()
-    factors = data.factors(draw_rows(data, words(5_000))).double()
+    factors = data.factors(drawn_rows(data, 5_000)).double()
     assert np.corrcoef(factors.T)[0, 1] > 0.9
 
 

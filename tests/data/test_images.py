@@ -289,6 +289,13 @@ def test_pixels_outside_are_placed(tmp_path: Path, value: float, message: str) -
         refused(Images(str(tmp_path / "i.npy")), r"image 3, channel 0, row 2, column 4: 300 lies outside \[0, 255\]")
 
 
+def test_every_image_of_many_is_looked_at(tmp_path: Path) -> None:
+    images = np.full((2001, 1, 1), 0.5)
+    for place in (999, 1000, 1001, 2000):
+        np.save(tmp_path / "x.npy", np.where(np.arange(2001)[:, None, None] == place, 2.0, images))
+        refused(Images(str(tmp_path / "x.npy")), f"image {place}, row 0, column 0: 2 lies outside")
+
+
 def test_wrong_arrays_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
     for shape in ((5, 6), (5, 6, 7, 4), (5, 2, 6, 7), (0, 6, 7), (1, 2, 3, 4, 5)):

@@ -90,6 +90,7 @@ def test_labels_and_names_come_along() -> None:
     assert data.labels[:2, 0].tolist() == [1, 0]
     assert data.world is not None
     assert data.world.card().title == "points"
+    assert uw.world(ROWS, labels=kinds.astype(object), columns=["x", "y", "z"], called="points").world == data.world
     assert uw.world(PIXELS, labels=np.arange(6)).label_names == ("labels",)
     frame = pl.DataFrame(ROWS).with_columns(kind=pl.Series(kinds))
     for labels in ("kind", ["kind"]):

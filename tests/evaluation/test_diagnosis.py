@@ -1,6 +1,7 @@
 """Diagnoses of constructed codes: what is planted is found, and a healthy model is left in peace."""
 
 import inspect
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -108,6 +109,14 @@ def test_below_the_polarised_regime() -> None:
     kl = 0.5 * (given["mean"] ** 2 + 0.4 - np.log(0.4) - 1).mean(0).sum()
     assert f"Δ_KL is {100 * 0.6 / kl:.1f} %" in found["not_polarised"].text
     assert diagnose_codes(**given).latents[0].evidence == "σ² between"
+
+
+@pytest.mark.parametrize(("delta", "said"), [(0.0299, False), (0.03, True)])
+def test_polarised_is_what_lies_below_the_mark(delta: float, said: bool) -> None:
+    found = diagnose_codes(**codes(3))
+    assert found.regime is not None
+    at_the_mark = replace(found, regime=replace(found.regime, delta=delta))
+    assert ("not_polarised" in [one.name for one in findings(at_the_mark)]) == said
 
 
 def test_codes_that_do_not_fill_the_prior() -> None:

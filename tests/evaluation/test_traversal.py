@@ -1,5 +1,8 @@
 """Strips, planes and eigenfaces against codes that are moved by hand."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
 
@@ -7,7 +10,8 @@ from unweave.api import train
 from unweave.evaluation.decoder import look_at_decoder, random_dto
 from unweave.evaluation.describe import describe
 from unweave.evaluation.traversal import by_deviation, eigenfaces, plane, strips
-from unweave.models.networks import Conv
+from unweave.models.networks import MLP, Conv
+from unweave.models.objectives import IVAE
 from unweave.training.experiment import Plan
 from unweave.training.run import Run
 
@@ -53,6 +57,17 @@ def test_eigenfaces(run: Run) -> None:
     shifted = middle.clone()
     shifted[by_deviation(description)[1]] += 2.5
     torch.testing.assert_close(found.images[1, 2], run.decode(shifted[None])[0])
+
+
+def test_eigenfaces_move_by_deviations_of_a_prior_that_is_learnt(tmp_path: Path) -> None:
+    small = {"network": MLP((4,), (4,)), "latents": 3, "steps": 5, "plan": Plan("cpu", 1)}
+    run = train("micro", tmp_path / "run", objective=IVAE(), quiet=True, **small)
+    description = describe(run, n=50)
+    found, code = eigenfaces(run, description), run.encode(run.images(300), run.labels(300))
+    assert code.prior_variance is not None
+    shifted, last = code.mean.mean(0), by_deviation(description)[2]
+    shifted[last] += 2.5 * np.mean(np.sqrt(code.prior_variance[:, last].numpy()))
+    torch.testing.assert_close(found.images[2, 2], run.decode(shifted[None])[0])
 
 
 def test_a_run_is_described_where_no_description_is_given(run: Run) -> None:

@@ -13,6 +13,7 @@ from typing import IO
 
 import pytest
 from faults import Faults, Killed, failing, no_space
+from writers import write_many
 
 from unweave import files
 from unweave.runs import lock
@@ -183,16 +184,9 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
         folder.read("a.json")
 
 
-def _write_many(path: str, writer: int) -> None:
-    for number in range(30):
-        RunFolder(path).write_json(f"measures/{writer}-{number}.json", [writer, number])
-        if number % 10 == 9:
-            RunFolder(path).write_json("shared.json", [writer, number])
-
-
 def test_writers_side_by_side_lose_nothing(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    crew = [context.Process(target=_write_many, args=(str(tmp_path), writer)) for writer in range(4)]
+    crew = [context.Process(target=write_many, args=(str(tmp_path), writer)) for writer in range(4)]
     for process in crew:
         process.start()
     for process in crew:

@@ -1,5 +1,6 @@
 """A GPU that fails or cannot be reached is the machine's fault: pauses, then the end of the study, no failed models."""
 
+import errno
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,12 @@ from tiny_studies import CONV, tiny, tiny_study
 
 from unweave.runs.folder import RunFolder
 from unweave.studies import outage, train_and_measure
-from unweave.studies.executors import local
+from unweave.studies.executors import local, on_ray
 from unweave.studies.executors.local import Local, _Worker
 from unweave.studies.executors.on_ray import _heard
 from unweave.studies.executors.on_slurm import _met_fault
 from unweave.studies.outage import Outage, note_fault, noted_fault
-from unweave.studies.pack import Pack
+from unweave.studies.pack import Pack, pack_to
 from unweave.studies.run import run_study
 from unweave.studies.store import Store
 from unweave.training.many import is_gpu_fault
@@ -175,6 +176,21 @@ def test_ray_and_slurm_tell_a_fault_of_the_machine_from_a_packs(
     assert _met_fault(left, tmp_path, Outage(), RunOptions()) == ([pack], [left[1]])
     assert len(capsys.readouterr().err.splitlines()) == 2
     assert not failures(tmp_path)
+
+
+def test_ray_gives_a_model_up_whose_worker_died_and_tells_which_error_a_disk_gave(
+    ray: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Store(tmp_path).prepare()
+    alone, ended = on_gpu(0), list[Pack]()
+    assert _heard(ray, "died", alone, tmp_path, ended.append, Outage()) == []
+    assert (ended, failures(tmp_path)) == ([alone], {alone.experiments[0].id})
+
+    def refuse(*given: Any) -> None:
+        raise OSError(errno.EROFS, "read-only")
+
+    monkeypatch.setattr(on_ray, "train_and_measure", refuse)
+    assert on_ray._task(pack_to(Pack((tiny(),))), str(tmp_path), 1.0, str(tmp_path / "stop")) == errno.EROFS
 
 
 def test_what_earlier_versions_kept_as_a_models_failure_is_tried_again(

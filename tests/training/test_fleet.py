@@ -265,6 +265,8 @@ def test_small_groups_are_filled_up_with_doubles() -> None:
     # products of matrices are computed in equal portions on a GPU
     on_gpu = replace(experiment(0, objective=FactorVAE()), plan=Plan("cuda", 1, "bf16"))
     assert len(arrange([on_gpu] * 17, least=16).experiments) == 32
+    assert len(arrange([replace(on_gpu, objective=BetaVAE())] * 17, least=16).experiments) == 17
+    assert len(arrange([replace(on_gpu, plan=Plan("cpu", 1))] * 17, least=16).experiments) == 17
     assert len(arrange([experiment(0)] * 17, least=16).experiments) == 17
 
 

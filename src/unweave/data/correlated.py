@@ -73,12 +73,6 @@ def draw_places(
     return found.unflatten(1, (words.shape[0], words.shape[2])).movedim(1, 0)
 
 
-def draw_rows(data: Data, words: Int[Tensor, "*any 2"]) -> Int[Tensor, "*any"]:
-    """Rows as training draws them, two random words each: by their weights, or uniformly where they have none."""
-    weights = torch.ones(len(data), device=words.device) if data.weights is None else data.weights
-    return draw_places(row_thresholds(weights), words.reshape(1, 1, -1, 2)).view(words.shape[:-1])
-
-
 def _ridge(space: FactorSpace, entry: str) -> tuple[int, int, bool, float]:
     read = RIDGE.fullmatch(entry)
     try:

@@ -148,6 +148,7 @@ def test_too_few_points_are_refused():
     for wrong, said in {"neighbours": (1, 5), "averaging": "median", "anchor": 1.0, "n_samples": 2}.items():
         with pytest.raises(ValueError, match=wrong):
             intrinsic(cube(30, 2), **{wrong: said})
+    assert np.isfinite(intrinsic(cube(30, 2), neighbours=(2,), n_samples=3).two_nn)
     with pytest.raises(ValueError, match="given none"):
         intrinsic(cube(30, 2), neighbours=())
 

@@ -174,6 +174,9 @@ def test_svcca_is_canonical_correlation():
     assert svcca(x, skewed, share=1.0) == pytest.approx(1.0)
     assert svcca_matrix([WIDE], [WIDE]).saturated.all()
     assert not svcca_matrix([NARROW], [OTHER]).saturated.any()
+    # five centred examples span four directions
+    few = np.random.default_rng(3).normal(size=(5, 5))
+    assert svcca_matrix([few[:, :2]], [few[:, 2:4], few[:, 2:]], share=1.0).saturated.tolist() == [[False, True]]
 
 
 def test_one_model_with_itself_is_symmetric():
@@ -181,6 +184,7 @@ def test_one_model_with_itself_is_symmetric():
         scores = measure(LAYERS).scores
         torch.testing.assert_close(scores, scores.T)
         torch.testing.assert_close(scores.diagonal(), torch.ones(3).double())
+        torch.testing.assert_close(measure(LAYERS[:1]).scores, torch.ones(1, 1).double())
 
 
 def test_images_are_flattened_and_devices_kept():
