@@ -162,7 +162,7 @@ def test_intrinsic_of_a_folder_of_images(tmp_path: Path, capsys: Capture) -> Non
     for name in range(12):
         Image.fromarray(draw.integers(0, 255, (8, 8), dtype=np.uint8)).save(tmp_path / "photos" / f"{name}.png")
     found = answer(["intrinsic", "photos", "--world.size", "4", "--neighbours", "3", "--seeds", "1"], capsys)
-    assert found["images"]["n_features"] == 16
+    assert found["photos"]["n_features"] == 16
 
 
 @pytest.mark.parametrize(
