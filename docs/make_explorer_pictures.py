@@ -93,12 +93,21 @@ def film(browser: Any) -> None:
     every = Image.new("RGB", (SHOWN[0], SHOWN[1] * len(small)))
     for place, frame in enumerate(small):
         every.paste(frame, (0, place * SHOWN[1]))
-    palette = every.quantize(160, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    palette = Image.new("P", (1, 1))
+    # grounds that fill the page as they are, and dots that fill next to nothing
+    palette.putpalette(colours(every, Image.Quantize.MEDIANCUT) + colours(every, Image.Quantize.MAXCOVERAGE))
     drawn = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in small]
     path = IMAGES / "explorer.gif"
     told: dict[str, Any] = {"duration": [milliseconds for _, milliseconds in frames], "loop": 0, "optimize": True}
     drawn[0].save(path, save_all=True, append_images=drawn[1:], disposal=1, **told)
     print("explorer.gif", path.stat().st_size // 1000, "kB,", len(frames), "frames")
+
+
+def colours(image: Image.Image, method: Image.Quantize) -> list[int]:
+    """128 colours of an image, one after the other."""
+    found = image.quantize(128, method=method, dither=Image.Dither.NONE).getpalette()
+    assert found is not None
+    return found[: 3 * 128]
 
 
 def sliding(page: Page) -> Iterator[int]:

@@ -162,7 +162,7 @@ def test_intrinsic_of_a_folder_of_images(tmp_path: Path, capsys: Capture) -> Non
     for name in range(12):
         Image.fromarray(draw.integers(0, 255, (8, 8), dtype=np.uint8)).save(tmp_path / "photos" / f"{name}.png")
     found = answer(["intrinsic", "photos", "--world.size", "4", "--neighbours", "3", "--seeds", "1"], capsys)
-    assert found["images"]["n_features"] == 16
+    assert found["photos"]["n_features"] == 16
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_intrinsic_of_a_folder_of_images(tmp_path: Path, capsys: Capture) -> Non
         ("diagnose {}/run --rule kll", "unknown rule 'kll'. Did you mean kl?"),
         ("diagnose {}/run --examples 1", "--examples must be at least 2"),
         ("diagnose {}/run --factors 0", "must be at least 1"),
-        ("compare {}/run {}/points", "compare runs of one world"),
+        ("compare {}/run {}/points", "choose two runs of one world"),
         ("compare {}/run --examples 2", "at least 4 examples"),
         ("compare nowhere", "nowhere is not a run folder"),
         ("traverse {}/points", "not images"),

@@ -109,7 +109,7 @@ def test_fewer_examples_than_features(runs: dict[str, Run]) -> None:
 
 
 def test_refusals(runs: dict[str, Run], tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="compare runs of one world"):
+    with pytest.raises(ValueError, match="choose two runs of one world"):
         compare_runs([runs["first"], runs["points"]])
     with pytest.raises(ValueError, match="at least one run"):
         compare_runs([])

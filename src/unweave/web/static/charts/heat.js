@@ -16,7 +16,7 @@ export function heat({ values, rows, columns, diverging = false, limits = null, 
   const slanted = longest(columns) > cell - 6;
   // a slanted name leans to the right by three quarters of its length; where that does not fit, names stand upright
   const leaning = Math.max(0, ...columns.map((name, j) => 0.77 * wide(cut(name)) - cell * (columns.length - j - 0.5)));
-  const angle = !slanted ? 0 : left + cell * columns.length + leaning + 10 > fitting(640) ? 90 : 40;
+  const angle = !slanted ? 0 : left + cell * columns.length + leaning + 10 > fitting(800) ? 90 : 40;
   const top = slanted ? 14 + (angle === 90 ? 1 : 0.66) * longest(columns) : 26;
   const right = 10 + (angle === 40 ? leaning : 0);
   const width = Math.max(left + cell * columns.length + right, left + SCALE + 60);
