@@ -27,9 +27,11 @@ from unweave.models.kernels.dense import (
     dense_update,
     dense_weight_gradient,
 )
-from unweave.models.kernels.first import first_backward, first_forward, ready
+from unweave.models.kernels.first import first_forward, ready
+from unweave.models.kernels.first_two import first_two_backward
 from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.pixels import BITS, BYTES, MASKS, Frame
+from unweave.models.kernels.resident import up_forward
 from unweave.models.networks import NETWORKS
 from unweave.training.batches import Source, draw, source_of
 from unweave.training.experiment import Experiment, Plan
@@ -122,10 +124,14 @@ def inner_errors(precision: Precision, height: int, n_big: int, n_small: int, ke
         rows = torch.zeros(2, 64 + weight[0].numel(), device="cuda", dtype=stored)
         rows[:, : bias.shape[1]], rows[:, 64:] = bias, weight.permute(0, 3, 4, 2, 1).flatten(1)
         gradients = torch.full_like(rows, float("nan"), dtype=torch.float32)
-        there, back = (down, up) if what == "convolution" else (up, down)
+        back = up if what == "convolution" else down
         summed = torch.full((2, given.shape[2]), float("nan"), device="cuda")
         outputs = {
-            "out": last(there(join, first(given), rows, product, activate=True)),
+            "out": last(
+                down(join, first(given), rows, product, activate=True)
+                if what == "convolution"
+                else up_forward(join, first(given), rows, product)
+            ),
             "input": last(back(join, first(slope), rows, product, like=first(given), bias_gradient=summed)),
             "sum": summed,
         }
@@ -162,7 +168,7 @@ def end_errors(precision: Precision, channels: int, packing: int) -> dict[str, f
     gradients, late = (torch.full_like(rows, float("nan"), dtype=torch.float32) for _ in range(2))
     rows[:, :32] = bias
     out = first_forward(join, *seen, rows, stored, product)
-    first_backward(join, second, *seen, first(slope), out, rows, gradients, product)
+    first_two_backward(join, second, *seen, first(slope), out, rows, gradients, product)
     rows[:, :channels] = out_bias
     loss, pixels, _ = last_forward(join, *shown, first(small), rows, product)
     scale, summed = torch.rand(2, 8, device="cuda"), torch.full((2, 32), float("nan"), device="cuda")
@@ -174,6 +180,8 @@ def end_errors(precision: Precision, channels: int, packing: int) -> dict[str, f
         # the mask of the stored output, so that a value rounded to 0 counts as one
         between = (result * (last(out)[model] > 0)).requires_grad_()
         slopes = torch.autograd.grad(kernels.conv2d(between, v, stride=2, padding=1), (w, b), slope[model].double())
+        seen_by_second = kernels.conv2d(last(out)[model].double(), v, stride=2, padding=1)
+        upper = torch.autograd.grad(seen_by_second, v, slope[model].double())[0]
         logits = kernels.conv_transpose2d(d, w, c, stride=2, padding=1)
         costs = kernels.binary_cross_entropy_with_logits(logits, x, reduction="none").flatten(1).sum(1)
         lasts = torch.autograd.grad(costs, (w, d), scale[model].double())
@@ -181,7 +189,9 @@ def end_errors(precision: Precision, channels: int, packing: int) -> dict[str, f
         pairs = {
             "first out": (last(out)[model], result.relu()),
             "first weight": (_weight(gradients, channels)[model], slopes[0]),
-            "first bias": (gradients[model, :32], slopes[1]), "loss": (loss[model], costs),
+            "first bias": (gradients[model, :32], slopes[1]),
+            "second weight": (gradients[model, 4096:], upper.permute(2, 3, 1, 0).flatten()),
+            "loss": (loss[model], costs),
             "last weight": (_weight(late, channels)[model], lasts[0]), "last input": (back[model], inward),
             "last sum": (summed[model], inward.sum((0, 2, 3))),
         }  # fmt: skip

@@ -16,12 +16,14 @@ from pathlib import Path
 
 import torch
 
-from unweave.models.kernels import convolutions, dense, first, last
+from unweave.models.kernels import convolutions, dense, first, first_two, last, resident
 from unweave.models.kernels.convolutions import Join, Tiles, correlate, down, up
 from unweave.models.kernels.dense import AdamStack, Affine, dense_forward, dense_input_gradient, dense_update
 from unweave.models.kernels.first import first_backward, first_forward
+from unweave.models.kernels.first_two import first_two_backward
 from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.pixels import BYTES, MASKS, PADDED, Frame
+from unweave.models.kernels.resident import up_forward
 
 Key = tuple[str, int, int]
 ONLY = os.environ.get("ONLY", "").split(",") if os.environ.get("ONLY") else []
@@ -31,7 +33,8 @@ COLOUR = Join(32, 32, 3, 32, 4, 64, 0)
 
 
 def candidates() -> list[tuple[Key, Tiles]]:
-    """Everything to try. The second number of a tile means: run (down), parities at a time (up), rows (correlate)."""
+    """Everything to try. The second number of a tile means: run (down), parities at a time (up), rows (correlate),
+    images of a program (first two, up forward), programs (loss)."""
     found: list[tuple[Key, Tiles]] = []
     for n_big, n_small in LAYERS:
         ups = [
@@ -51,7 +54,12 @@ def candidates() -> list[tuple[Key, Tiles]]:
             (64, 2, 8, 3),
         )
         found += [(("correlate", n_big, n_small), Tiles(*c)) for c in sums]
-    for name in (*first.TUNED, *last.TUNED):
+    both = itertools.product((64, 128), (8, 16), (4,), (2, 3, 4))
+    found += [(("first two", 32, 32), Tiles(*c)) for c in both]
+    found += [(("up forward", 32, 32), Tiles(*c)) for c in itertools.product((64, 128), (8, 16), (4, 8), (2,))]
+    losses = ((512, 264, 8, 1), (256, 264, 8, 1), (256, 528, 4, 1), (128, 528, 4, 1), (512, 396, 8, 1))
+    found += [(("loss", 0, 0), Tiles(*c)) for c in losses]
+    for name in (*first.TUNED, *(name for name in last.TUNED if name != "loss")):
         sizes = itertools.product((64, 128, 256), (0,), (4, 8), (1, 2) if not name.startswith("first") else (1,))
         found += [((name, 0, 0), Tiles(*c)) for c in sizes]
     wide = ((128, 128, 8, 3), (128, 128, 4, 3), (128, 64, 4, 3), (128, 64, 4, 4), (64, 128, 4, 3), (64, 64, 4, 4))
@@ -63,7 +71,9 @@ def candidates() -> list[tuple[Key, Tiles]]:
 
 def choose(key: Key, tiles: Tiles) -> None:
     """Make the kernels use this."""
-    if key[1]:
+    if key[0] in ("first two", "up forward"):
+        (first_two if key[0] == "first two" else resident).TUNED[key[1:]] = tiles
+    elif key[1]:
         convolutions.TUNED[key] = tiles
     else:
         next(part for part in (first, last, dense) if key[0] in part.TUNED).TUNED[key[0]] = tiles
@@ -76,12 +86,14 @@ def runner(key: Key, n: int) -> Callable[[], object]:
         return _wide(what, n)
     weights = torch.randn(n, 128 + 16 * 64 * 64, device="cuda", dtype=torch.bfloat16)
     gradients = torch.zeros(n, weights.shape[1], device="cuda")
-    if n_big:
+    if n_big and what != "first two":
         height = LAYERS[n_big, n_small]
         join = Join(height, height, n_big, n_small, 4, 64, 0)
         big, small = _image(n, 2 * height, n_big), _image(n, height, n_small)
         if what == "down":
             return lambda: down(join, big, weights, "ieee", like=small, bias_gradient=gradients[:, :n_small])
+        if what == "up forward":
+            return lambda: up_forward(join, small, weights, "ieee")
         if what == "up":
             return lambda: up(join, small, weights, "ieee", like=big, bias_gradient=gradients[:, :n_big])
         return lambda: correlate(join, big, small, gradients, "ieee")
@@ -92,6 +104,7 @@ def runner(key: Key, n: int) -> Callable[[], object]:
     image, pixels, scale = _image(n, 32, 32), _image(n, 32, 16 if colour else 4), torch.rand(n, 64, device="cuda")
     second, slope, bias = Join(16, 16, 32, 32, 4, 4096, 0), _image(n, 16, 32), gradients[:, :32]
     calls: dict[str, Callable[[], object]] = {
+        "first two": lambda: first_two_backward(join, second, *seen, slope, image, weights, gradients, "ieee"),
         "first": lambda: first_forward(join, *seen, weights, torch.bfloat16, "ieee"),
         "inward": lambda: first_backward(join, second, *seen, slope, image, weights, gradients, "ieee"),
         "loss": lambda: last_forward(join, *shown, image, weights, "ieee"),

@@ -48,11 +48,11 @@ def main() -> None:
     if parser.parse_args().judge:
         for name, table in KEPT.items():
             judge_again(name, RESULTS / table)
-    for name in REPRODUCTIONS:
-        restyle(RESULTS / name / "index.html")
-        mark_superseded(RESULTS / name)
-        for drawn in figures(name):
-            (RESULTS / name / drawn.file).write_text(drawn.svg, encoding="utf-8")
+    for folder in (folder for name in REPRODUCTIONS for folder in folders(name)):
+        restyle(RESULTS / folder / "index.html")
+        mark_superseded(RESULTS / folder)
+        for drawn in figures(folder):
+            (RESULTS / folder / drawn.file).write_text(drawn.svg, encoding="utf-8")
     rows = claims()
     write_csv(rows)
     (RESULTS / "index.html").write_text(page(rows), encoding="utf-8")
@@ -109,18 +109,26 @@ def claims() -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for name, listed in REPRODUCTIONS.items():
         about = {"id": name, "title": listed.title, "source": listed.source}
-        path = RESULTS / name / "results.csv"
-        if not path.exists():
-            rows.append(about | {"claim": "", "verdict": "not run"})
-            continue
-        made = made_of(name)
-        for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
-            verdict, note = row["verdict"], row.get("note", "")
-            if not row.get("control") and verdict in ("agrees", "differs"):
-                verdict, note = "cannot tell", "; ".join(filter(None, (note, "judged before controls were asked for")))
-            told = {key: row.get(key, "") for key in ("published", "ours", "low", "high", "n")}
-            controls = {key: row.get(key, "") for key in ("control", "control_ours", "control_agrees")}
-            rows.append(about | {"claim": row["what"], "verdict": verdict, "note": note} | told | controls | made)
+        judged = [about | {"folder": folder} | row for folder in folders(name) for row in claims_in(folder)]
+        rows += judged or [about | {"claim": "", "verdict": "not run"}]
+    return rows
+
+
+def folders(name: str) -> list[str]:
+    """Where a reproduction's results are kept: by its id, and where it was run in part at the published size too."""
+    return [folder for folder in (name, f"{name}-paper") if (RESULTS / folder / "results.csv").exists()]
+
+
+def claims_in(folder: str) -> list[dict[str, Any]]:
+    """The claims that one folder judges."""
+    rows: list[dict[str, Any]] = []
+    for row in csv.DictReader((RESULTS / folder / "results.csv").read_text(encoding="utf-8").splitlines()):
+        verdict, note = row["verdict"], row.get("note", "")
+        if not row.get("control") and verdict in ("agrees", "differs"):
+            verdict, note = "cannot tell", "; ".join(filter(None, (note, "judged before controls were asked for")))
+        told = {key: row.get(key, "") for key in ("published", "ours", "low", "high", "n")}
+        controls = {key: row.get(key, "") for key in ("control", "control_ours", "control_agrees")}
+        rows.append({"claim": row["what"], "verdict": verdict, "note": note} | told | controls | made_of(folder))
     return rows
 
 
@@ -151,7 +159,9 @@ def page(rows: list[dict[str, Any]]) -> str:
         for word in WORDS
         if counts[word]
     )
-    judged = "".join(result(name, [row for row in run if row["id"] == name]) for name in dict.fromkeys(map(_id, run)))
+    judged = "".join(
+        result(name, [row for row in run if row["folder"] == name]) for name in dict.fromkeys(map(_folder, run))
+    )
     missing = "".join(
         f'<tr class="not-run" data-v="not run" data-id="{html.escape(row["id"])}">'
         '<td><span class="v">not run</span></td>'
@@ -163,16 +173,16 @@ def page(rows: list[dict[str, Any]]) -> str:
     return TEMPLATE.format(lead=lead, filters=filters, body=judged + end)
 
 
-def _id(row: dict[str, Any]) -> str:
-    return str(row["id"])
+def _folder(row: dict[str, Any]) -> str:
+    return str(row["folder"])
 
 
 def result(name: str, rows: list[dict[str, Any]]) -> str:
     """A result: its name and how it was made, its figures, its claims."""
     made = ", ".join(filter(None, (f"{rows[0]['size']} size", rows[0].get("card"), rows[0].get("date"))))
-    shown = html.escape(name)
+    shown = html.escape(rows[0]["id"])
     if (RESULTS / name / "index.html").exists():
-        shown = f'<a href="{shown}/index.html">{shown}</a>'
+        shown = f'<a href="{html.escape(name)}/index.html">{shown}</a>'
     about = f"<h2>{shown} {html.escape(rows[0]['title'])}</h2><p>{html.escape(rows[0]['source'])} · {made}</p>"
     drawn = "".join(
         f'<a href="{html.escape(name)}/index.html"><img loading="lazy" src="{html.escape(name)}/{one.file}"'

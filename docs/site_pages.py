@@ -87,7 +87,7 @@ def commands() -> dict[str, str]:
 
 
 def _help(*command: str) -> str:
-    told = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONPATH": str(ROOT / "src")}
+    told = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONPATH": str(ROOT / "src")}
     asked = [sys.executable, "-m", "unweave", *command, "--help"]
     said = subprocess.run(asked, env=told, capture_output=True, text=True, check=True).stdout
     return f"```text\n{said.rstrip()}\n```"

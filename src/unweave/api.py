@@ -4,6 +4,8 @@ What ``uw`` offers besides these stands in ``unweave/__init__.pyi``, with the mo
 """
 
 import contextlib
+import difflib
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -99,6 +101,14 @@ class OwnData(TypedDict, total=False):
     called: str
 
 
+def _check_names(options: Mapping[str, Any], function: Callable[..., Any]) -> None:
+    """Refuse an option of data that is a misspelt argument of the function itself."""
+    known = list(inspect.signature(function).parameters)
+    for name in options:
+        if name not in OwnData.__annotations__ and (near := difflib.get_close_matches(name, known, 1, 0.8)):
+            raise ValueError(f"unknown option {name!r}. Did you mean {near[0]}?")
+
+
 def train(
     world: Any,
     folder: str | Path | None = None,
@@ -156,6 +166,7 @@ def train(
     >>> run.encode(run.images(100)).mean.shape
     torch.Size([100, 3])
     """
+    _check_names(own_data, train)
     experiment = experiment_from(
         {
             "world": as_world(world, own_data),

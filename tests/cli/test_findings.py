@@ -14,8 +14,8 @@ import pytest
 
 import unweave as uw
 from unweave.cli import main
-from unweave.cli.measure import TRIVIAL
 from unweave.cli.options import whole_number
+from unweave.evaluation.scores import TRIVIAL
 
 Capture = pytest.CaptureFixture[str]
 

@@ -27,10 +27,9 @@ def test_the_counts_at_the_top_are_those_of_the_files() -> None:
         for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
             open_still = row["verdict"] in ("agrees", "differs") and not row.get("control")
             counts["cannot tell" if open_still else row["verdict"]] += 1
-        counts["results"] += 1
     text = (DOCS / "results" / "index.html").read_text(encoding="utf-8")
     shown = {word: int(n) for word, n in re.findall(r'value="([a-z ]+)" checked> [a-z ]+ <b>(\d+)</b>', text)}
-    results = counts.pop("results")
+    results = len({path.parent.name.removesuffix("-paper") for path in (DOCS / "results").glob("*/results.csv")})
     assert shown == counts | {"not run": len(REPRODUCTIONS) - results}
     assert f"{counts.total()} claims of {results} results were judged" in text
 

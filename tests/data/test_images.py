@@ -345,7 +345,7 @@ def test_faults_of_folders_are_named(tmp_path: Path) -> None:
     for name in ("one", "one.npy"):
         with pytest.raises(ValueError, match=f"{name} holds a single image, and a model learns how images differ"):
             Images(str(tmp_path / name)).resolve()
-    refused(Images(str(tmp_path / "f")), r"0\.png is 6×8 pixels but .*9\.png is 9×9: give a size")
+    refused(Images(str(tmp_path / "f")), r"0\.png is 6×8 pixels but .*9\.png is 9×9: give one size")
     assert Images(str(tmp_path / "f"), size=6).load().shape == (1, 6, 6)
     (tmp_path / "f" / "labels.csv").write_text("file,n\n0.png,1\n")
     refused(Images(str(tmp_path / "f"), size=6), r"labels\.csv cannot be read .*no row for 1\.png")

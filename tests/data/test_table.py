@@ -123,8 +123,8 @@ def test_gaps_are_refused_by_place_unless_told(tmp_path: Path, gap: str) -> None
     ("text", "message"),
     [
         ("", "holds no bytes"),
-        ("a,b\n1,2\n", "has 1 rows to learn from"),
-        ("a;b\n1;2\n3;4\n", "columns are divided by commas"),
+        ("a,b\n1,2\n", "has one row to learn from"),
+        ("a;b\n1;2\n3;4\n", "divided by semicolons: save it with commas"),
         ("a,a\n1,2\n3,4\n", "several columns named 'a'"),
         ("a,b\n1,inf\n3,4\n", "row 1 of column 'b' is inf: no number"),
         ("a,b\n1,\n3,\n", "column 'b' is empty throughout"),

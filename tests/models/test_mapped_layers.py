@@ -8,8 +8,9 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from unweave.models.kernels.mapped_layers import Mapped, map_convolutions
+from unweave.models.kernels.mapped_layers import Mapped, MappedTrunk, map_convolutions
 from unweave.models.networks.conv import ConvTrunk
+from unweave.models.networks.gan import SLOPE, SpectralTrunk
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
 CASES = [(1, 32, 4), (3, 16, 4), (16, 32, 4), (32, 64, 2), (64, 128, 4), (5, 7, 4), (1, 16, 2)]
@@ -78,3 +79,24 @@ def test_a_mapped_trunk_is_the_layers_of_every_model(shape: tuple[int, int, int]
     for place, one in enumerate(torch.autograd.grad((found * slope.cuda()).sum(), list(stacked.values()))):
         exact = torch.stack(slopes[place :: len(names)])
         assert (one.cpu() - exact).norm() <= 1e-5 * exact.norm(), names[place]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_a_mapped_discriminator_is_that_of_every_model() -> None:
+    torch.manual_seed(0)
+    made = [SpectralTrunk((1, 64, 64), (64, 64, 128, 128), 16) for _ in range(3)]
+    for parameter in (parameter for one in made for parameter in one.parameters()):
+        nn.init.normal_(parameter, 0.0, 0.1)
+    names, images = [name for name, _ in made[0].named_parameters()], torch.rand(3, 70, 1, 64, 64)
+    held = [torch.stack([one.get_parameter(name).detach() for one in made]) for name in names]
+    mapped = copy.deepcopy(made[0])
+    mapped.product = MappedTrunk(mapped.convolutions, "tf32x3", "bf16", SLOPE)
+    found: list[list[torch.Tensor]] = []
+    for trunk, dtype in ((mapped, torch.float32), (made[0].double(), torch.float64)):
+        given = [one.to("cuda", dtype).requires_grad_() for one in (images, *held)]
+        called = torch.vmap(lambda one, x, trunk=trunk.cuda(): functional_call(trunk, one, (x,)))
+        out = called(dict(zip(names, given[1:])), given[0])
+        slope = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to("cuda", dtype)
+        found.append([out, *torch.autograd.grad((out * slope).sum(), given)])
+    for name, one, other in zip(["out", "pixels", *names], *found):
+        assert (one - other).norm() <= 0.05 * other.norm(), name

@@ -1,5 +1,6 @@
 """A part of a reproduction: which models it has, what follows from them, and what it says."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from unweave.cli import main
 from unweave.data.micro import Micro
 from unweave.data.synthetic import SynthLin
 from unweave.models.networks import Linear
+from unweave.models.objectives import Perturbation
 from unweave.recipes.part import Part, check_on_hand, part_of
 from unweave.recipes.reproductions import find_reproduction
 from unweave.studies.results import Results
@@ -38,6 +40,18 @@ def test_a_chain_keeps_the_models_to_choose_from_and_altered_worlds_go_by_their_
     assert {one.world.name for one in cut.experiments} == {"dsprites", "noise"}
     assert sum(one.seed >= 1000 for one in cut.experiments) == 32
     assert {one.seed for one in cut.experiments if one.seed < 1000} == {0, 1, 2}
+
+
+def test_some_methods_alone_and_what_they_are_made_from() -> None:
+    study = find_reproduction("z-table-4.2").study("paper")
+    cut = part_of(study, Part(("dsprites",), methods=("ae", "pcl")))
+    assert {one.objective.name for one in cut.experiments} == {"ae", "pcl"}
+    assert len(cut.experiments) == 2 * 2 * 10
+    made = replace(cut.experiments[0], objective=Perturbation())
+    assert Part(methods=("ae",)).has(made)
+    assert not Part(methods=("pcl",)).has(cut.experiments[0])
+    with pytest.raises(ValueError, match="has no models of vae; its methods are ae, beta_tcvae, beta_vae"):
+        part_of(study, Part(methods=("ae", "vae")))
 
 
 def test_missing_worlds_are_said_with_the_part_that_can_be_had(capsys: pytest.CaptureFixture[str]) -> None:

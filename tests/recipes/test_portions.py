@@ -67,7 +67,7 @@ def test_two_portions_on_two_machines_are_one_study(tmp_path: Path) -> None:
 
 
 def test_a_portion_stops_in_time_and_the_next_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def few(study: Study, store: Store, seconds: float) -> int:
+    def few(costs: Sequence[float], seconds: float) -> int:
         return 1
 
     monkeypatch.setattr(portions, "_fitting", few)
@@ -81,13 +81,9 @@ def test_a_portion_stops_in_time_and_the_next_one_goes_on(tmp_path: Path, monkey
     assert second.new == 4 - first.settled
 
 
-def test_the_next_number_of_models_is_what_fits(tmp_path: Path) -> None:
-    run_study(study(2), tmp_path)
-    store = Store(tmp_path)
-    for run_id in store.ids():
-        store.folder(run_id).write_json("cost.json", {"seconds": 10.0, "device": "cpu", "models": 1})
-    assert portions._fitting(study(4), store, 35.0) == 3
-    assert portions._fitting(study(4), Store(tmp_path / "none"), 35.0) == portions.FIRST
+def test_the_next_number_of_models_is_what_fits() -> None:
+    assert portions._fitting([5.0, 15.0], 35.0) == 3
+    assert portions._fitting([], 35.0) == portions.FIRST
 
 
 def test_files_stay_few_and_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,12 +104,13 @@ class Broken(Executor):
     """Trains some models, then meets a GPU that cannot be reached."""
 
     def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
-        if len(list(root.glob("*/model.safetensors"))) < 2:
-            Here()(packs, root, how, ended)
-        elif packs[0].trains:
-            raise GpuFailed("the GPU failed")
-        else:
-            Here()(packs, root, how, ended)
+        def told(pack: Pack) -> Sequence[Pack] | None:
+            following = ended(pack)
+            if any(one.trains for one in following or ()):
+                raise GpuFailed("the GPU failed")
+            return following
+
+        Here()(packs, root, how, told)
 
 
 def test_a_portion_that_meets_an_outage_keeps_what_was_found_and_no_failures(tmp_path: Path) -> None:
@@ -170,11 +167,20 @@ def test_a_portion_takes_them_up_again_too(tmp_path: Path) -> None:
     assert (again.settled, again.new, again.left_out) == (4, 4, 0)
 
 
-def test_a_run_that_lacks_a_measure_is_left_out_and_counted(tmp_path: Path) -> None:
-    results = run_study(study(), tmp_path / "runs")
-    needed = [(run_id, more_measures().measures) for run_id in results.ids[:1]]
-    assert write_portion(tmp_path / "found", results.store, results.ids, needed=needed) == 1
-    assert take_in(tmp_path / "found", Store(tmp_path / "other").prepare()) == 3
+def test_what_earlier_portions_found_stays_whoever_goes_on(tmp_path: Path) -> None:
+    run_portion([study()], tmp_path / "one", tmp_path / "found", minutes=0.5)
+    other = replace(study(2), experiments=tuple(replace(one, latents=2) for one in study(2).experiments))
+    ended = run_portion([other], tmp_path / "two", tmp_path / "found", minutes=0.5)
+    assert (ended.settled, ended.new) == (2, 2)
+    assert take_in(tmp_path / "found", Store(tmp_path / "three").prepare()) == 6
+
+
+def test_a_run_that_lacks_a_measure_stays_as_it_was_until_it_is_trained_again(tmp_path: Path) -> None:
+    run_portion([study()], tmp_path / "one", tmp_path / "found", minutes=0.5)
+    ended = run_portion([more_measures()], tmp_path / "two", tmp_path / "found", minutes=1e-9)
+    assert ended.settled == 0
+    assert take_in(tmp_path / "found", Store(tmp_path / "three").prepare()) == 4
+    assert measure_only(study(), tmp_path / "three", execute=Nobody()).table.height == 4
 
 
 def test_searches_go_on_too(tmp_path: Path) -> None:

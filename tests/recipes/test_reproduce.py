@@ -18,6 +18,7 @@ from unweave.pages.outcome import Outcome
 from unweave.pages.result_folder import slug
 from unweave.pages.study import write_study_page
 from unweave.plots.histogram import histogram
+from unweave.recipes.part import Part
 from unweave.recipes.reproduce import reproduce
 from unweave.recipes.reproduction import Reproduction
 from unweave.recipes.reproductions import REPRODUCTIONS, Listed, find_reproduction
@@ -165,3 +166,23 @@ def test_any_study_has_a_report(tmp_path: Path) -> None:
     rows = list(csv.DictReader((page.parent / "tables" / f"{name}.csv").read_text().splitlines()))
     values = results.table["codes.mean.total_correlation"].to_list()
     assert float(rows[0]["codes.mean.total_correlation"]) == pytest.approx(sum(values[:2]) / 2)
+
+
+def test_claims_about_models_that_are_not_there_are_counted_and_not_listed(
+    fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_too(results: Results, size: str) -> Outcome:
+        outcome = judge(results, size)
+        return replace(outcome, comparisons=(*outcome.comparisons, compare_mean("of nobody", [], 1.0)))
+
+    module = sys.modules["unweave.recipes.fake"]
+    monkeypatch.setattr(module, "REPRODUCTION", replace(module.REPRODUCTION, judge=open_too))
+
+    def told(part: Part) -> Outcome:
+        return reproduce(fake, "smoke", tmp_path, lambda study: run_study(study, tmp_path), part=part).outcome
+
+    assert [one.what for one in told(Part()).comparisons][-1] == "of nobody"
+    some = told(Part(seeds=1))
+    assert "of nobody" not in [one.what for one in some.comparisons]
+    assert len(some.comparisons) == 3
+    assert "1 more claim is about models that are not there: not judged." in some.notes

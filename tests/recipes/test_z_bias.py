@@ -1,5 +1,10 @@
 """Chapter 4 of Zietlow (2022): the chain of its models, what is claimed of them, and what a size may say."""
 
+import json
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,6 +40,7 @@ from unweave.recipes.zietlow2022.bias import (
 from unweave.recipes.zietlow2022.bias_search import ASKED
 from unweave.recipes.zietlow2022.bias_table import judge_table
 from unweave.recipes.zietlow2022.table_4_2 import PUBLISHED
+from unweave.studies.measure_only import measure_only
 from unweave.studies.results import Results
 from unweave.studies.run import run_study
 from unweave.studies.store import Store
@@ -117,6 +123,112 @@ def test_the_chain_in_portions_on_machines_that_keep_nothing(tmp_path: Path, mon
     straight = run_study(study, tmp_path / "straight")
     told = Results(study, third, tuple(straight.experiments)).table
     assert told.sort("id")["scores.mean.mig"].equals(straight.table.sort("id")["scores.mean.mig"])
+
+
+BARE = """
+import sys
+from importlib.machinery import PathFinder
+
+ALLOWED = {*sys.stdlib_module_names, "unweave", "torch", "torchgen", "functorch", "numpy", "safetensors", "jaxtyping",
+           "polars", "triton", "typing_extensions", "sympy", "mpmath", "networkx", "jinja2", "markupsafe", "filelock",
+           "fsspec", "nvidia", "wadler_lindig", "tiny"}
+
+class Finder:
+    find_distributions = PathFinder.find_distributions
+    invalidate_caches = PathFinder.invalidate_caches
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        top = name.partition(".")[0]
+        known = top in ALLOWED or top.startswith(("_polars", "_sysconfigdata"))
+        return PathFinder.find_spec(name, path, target) if known else None
+
+sys.meta_path[:] = [Finder if one is PathFinder else one for one in sys.meta_path]
+"""
+"""A machine that has PyTorch and polars, and nothing to draw with; its workers are no different."""
+
+TINY = """
+import sys
+from dataclasses import replace
+
+try:
+    import matplotlib
+    raise SystemExit("matplotlib is not hidden")
+except ModuleNotFoundError:
+    pass
+from unweave.cli import main
+from unweave.models.networks import MLP
+from unweave.recipes import portions
+from unweave.recipes.zietlow2022 import bias
+
+portions.WRITE_EVERY = 0.0
+bias.METRICS = ("mig",)
+small = {"network": MLP((8,), (8,), "relu", "relu"), "init": "pytorch", "batch_size": 8}
+bias.AMOUNTS["smoke"] = replace(
+    bias.AMOUNTS["smoke"], methods=("β-VAE",), n_seeds=2, n_candidates=4, steps=40, perturb_steps=6, n_samples=200,
+    scales=(1.0, 2.0), rate=1e-2, changes=small,
+)
+bias.PLACES["micro"] = replace(bias.PLACES["micro"], ensemble=1, strengths={"β-VAE": 1e-3})
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_card_for_seconds_that_is_taken_away_again_and_again(tmp_path: Path) -> None:
+    """Every call on a bare machine, killed at some moment: what is in the folder is whole, and the next goes on."""
+    (tmp_path / "sitecustomize.py").write_text(BARE)
+    (tmp_path / "tiny.py").write_text(TINY)
+    source = str(Path(bias.__file__).parents[3])
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(tmp_path), source))}
+    ids, found = ("z-table-4.2", "z-fig-4.3", "z-fig-4.10"), tmp_path / "found"
+    told: dict[str, int] = {}
+    runs: list[int] = []
+    for number in range(40):
+        words = ["reproduce", *ids, "--size", "smoke", "--store", str(tmp_path / str(number)), "--portion", str(found)]
+        words += ["--minutes", "2", "--models", "4", "--workers", "1"]
+        command = [sys.executable, str(tmp_path / "tiny.py"), *words]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True) as process:
+            try:
+                told = json.loads(process.communicate(timeout=12 + 4 * number)[0])
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+        runs.append(take_in(found, Store(tmp_path / f"seen-{number}").prepare()))
+        if told:
+            break
+    assert told["settled"] == told["asked"] == 4 + 3 * 2 + 3 + 4
+    assert len(runs) > 1
+    assert runs == sorted(runs)
+    assert runs[-1] == told["asked"]
+    home = Store(tmp_path / "home").prepare()
+    take_in(found, home)
+    whole = {path.parent.name for path in home.root.glob("*/model.safetensors")}
+    kinds = [home.run(one).experiment for one in whole]
+    assert sum(isinstance(one.objective, Perturbation) for one in kinds) == 3
+    assert 2 <= sum(one.seed >= bias.FIRST_CANDIDATE for one in kinds) <= 4, "both sides, and what is drawn"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tiny")
+def test_planes_are_drawn_of_what_a_portion_brought_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bias, "METRICS", ("mig",))
+    study = find_reproduction("z-fig-4.10").study("smoke")
+    run_portion([study], tmp_path / "card", tmp_path / "found", minutes=5, models=20)
+    take_in(tmp_path / "found", Store(tmp_path / "home").prepare())
+    drawn = reproduce("z-fig-4.10", "smoke", tmp_path / "home", lambda study: measure_only(study, tmp_path / "home"))
+    assert len(drawn.outcome.figures) == len(drawn.outcome.tables["Planes"]) > 0
+    # without weights there are numbers, and no pictures
+    for run_id in Store(tmp_path / "home").ids():
+        Store(tmp_path / "home").folder(run_id).leave_weights()
+    again = reproduce("z-fig-4.10", "smoke", tmp_path / "home", lambda study: measure_only(study, tmp_path / "home"))
+    assert not again.outcome.figures
+    assert again.outcome.tables == drawn.outcome.tables
+    # and where weights are wanted, those models are trained again
+    write_portion(tmp_path / "bare", Store(tmp_path / "home"), Store(tmp_path / "home").ids())
+    ended = run_portion([study], tmp_path / "next", tmp_path / "bare", minutes=5, models=20)
+    assert ended.settled == ended.asked
+    assert len(list((tmp_path / "next").glob("*/model.safetensors"))) >= len(drawn.outcome.figures)
 
 
 @pytest.mark.slow

@@ -78,6 +78,49 @@ def test_every_worker_sees_a_gpu_of_its_own(
     assert len(ended) == 3
 
 
+def test_several_fleets_share_a_gpu_where_each_takes_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    given: list[str] = []
+
+    def hand_over(self: _Worker, one: Pack) -> None:
+        given.append(self._environment()["CUDA_VISIBLE_DEVICES"])
+        while len(given) < 6:  # nobody is through before all have begun
+            torch.nn.functional.relu(torch.zeros(1))
+        self.jobs.back(one, done=True)
+
+    monkeypatch.setattr(_Worker, "_hand_over", hand_over)
+    assert Local(1).n_gpus() == Local(1, 0.0).n_gpus() == 2
+    assert Local(1, 0.3).n_gpus() == 6
+    Local(1, 0.3)([Pack((on_gpu(seed),)) for seed in range(6)], tmp_path, RunOptions(), lambda pack: None)
+    assert sorted(given) == ["0", "0", "0", "1", "1", "1"]
+
+
+def test_fleets_are_measured_on_the_cores_while_the_next_ones_train(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first fleet's measures are handed out before the second fleet has ended, to a worker without a GPU."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    study = replace(tiny_study(2), experiments=(on_gpu(0), on_gpu(1, latents=4)))
+    monkeypatch.setattr("unweave.studies.run.plan", lambda asked, needs_data: {one.id: one for one in asked})
+    handed: list[tuple[bool, int, bool]] = []
+
+    def hand_over(self: _Worker, one: Pack) -> None:
+        handed.append((one.trains, one.experiments[0].latents, self.gpu is not None))
+        folder = Store(tmp_path).folder(one.experiments[0].id)
+        if one.trains and one.experiments[0].latents == 4:
+            while (False, 2, False) not in handed:
+                torch.nn.functional.relu(torch.zeros(1))
+        folder.write("model.safetensors" if one.trains else study.measures[0].file, "{}")
+        self.jobs.back(one, done=True)
+
+    monkeypatch.setattr(_Worker, "_hand_over", hand_over)
+    told: list[tuple[int, int]] = []
+    run_study(study, tmp_path, execute=Local(2), tell=lambda done, total: told.append((done, total)))
+    assert [trains for trains, _, _ in handed] == [True, True, False, False]
+    assert told == [(0, 2), (1, 2), (2, 2)]
+
+
 def test_a_gpu_that_is_named_by_number_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

@@ -11,12 +11,16 @@ from pathlib import Path
 import pytest
 from tiny_studies import CONV, Dies, tiny, tiny_study
 
+from unweave.studies.executors.executor import Executor
+from unweave.studies.executors.here import Here
 from unweave.studies.executors.local import Local, _Queue
 from unweave.studies.measures import Polarised
+from unweave.studies.one_by_one import OneByOne
 from unweave.studies.pack import Pack
 from unweave.studies.run import run_study
 from unweave.studies.store import Store
 from unweave.studies.study import Study
+from unweave.studies.together import Together
 from unweave.training.running import Interrupted, RunOptions
 
 RESULTS = ("config.json", "model.safetensors", "history.parquet", "measures/")
@@ -47,6 +51,23 @@ def test_workers_make_the_store_that_one_process_makes(tmp_path: Path) -> None:
     assert ended[0] == (0, 4)
     assert ended[-1] == (4, 4)
     assert not list((tmp_path / "local" / ".unweave" / "holders").iterdir())
+
+
+@pytest.mark.parametrize("execute", [Here(), OneByOne(), Together(), Local(2)], ids=lambda one: type(one).__name__)
+def test_packs_that_follow_from_one_that_ended_are_performed_too(tmp_path: Path, execute: Executor) -> None:
+    first, second = tiny(0).resolve(), tiny(1).resolve()
+    measured = Pack((first,), (Polarised(32),), trains=False)
+    following = {first.id: [measured, Pack((second,))], second.id: []}
+    ended: list[Pack] = []
+
+    def follow(pack: Pack) -> list[Pack]:
+        ended.append(pack)
+        return following[pack.experiments[0].id] if pack.trains else []
+
+    execute([Pack((first,))], Store(tmp_path).prepare().root, RunOptions(), follow)
+    assert len(ended) == 3
+    assert Store(tmp_path).folder(first.id).has(Polarised(32).file)
+    assert Store(tmp_path).folder(second.id).trained
 
 
 @pytest.mark.slow

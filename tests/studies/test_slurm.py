@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 from test_local import mixed, results
-from tiny_studies import tiny_study
+from tiny_studies import tiny, tiny_study
 
 from unweave.studies.executors import on_slurm
+from unweave.studies.executors.executor import Ended
 from unweave.studies.executors.on_slurm import OnSlurm
+from unweave.studies.pack import Pack
 from unweave.studies.run import run_study
 from unweave.training.running import RunOptions
 
@@ -49,6 +51,23 @@ SlurmdLogFile={place}/slurmd.log
 NodeName={host} NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
+
+
+def test_packs_that_follow_are_submitted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = Pack((tiny(0).resolve(),)), Pack((tiny(1).resolve(),))
+    rounds: list[list[Pack]] = []
+
+    def one_round(
+        self: OnSlurm, packs: list[Pack], root: Path, how: RunOptions, ended: Ended, file: Path
+    ) -> list[Pack]:
+        rounds.append(packs)
+        for pack in packs:
+            ended(pack)
+        return []
+
+    monkeypatch.setattr(OnSlurm, "_round", one_round)
+    OnSlurm()([first], tmp_path, RunOptions(), lambda pack: [second] if pack is first else None)
+    assert rounds == [[first], [second]]
 
 
 def test_options_of_sbatch_are_read() -> None:

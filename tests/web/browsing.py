@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from unweave.web.app import create_app
 from unweave.web.serve import listen
 
 FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
 PATIENCE = 60_000
+expect.set_options(timeout=PATIENCE)
 
 CUT = """() => [...document.querySelectorAll("svg.chart")].flatMap((svg) => {
   const around = svg.getBoundingClientRect();

@@ -213,6 +213,8 @@ def test_compare(client: TestClient, made: Path) -> None:
     assert found["score"] == pytest.approx(matched.score, abs=1e-4)
     same = client.get("/api/compare?left=one&right=one").json()
     assert same["identical"]
+    assert same["answer"] == "They learnt the same: their weights are equal to the last bit."
+    assert found["answer"].partition(":")[0] == repr(known).partition(":")[0]
     other = client.get("/api/compare?left=one&right=flat")
     assert other.status_code == 422
     assert "two runs of one world" in other.json()["detail"]

@@ -201,7 +201,7 @@ def test_a_study_and_a_search_lead_to_runs(page: Page, search_name: str) -> None
     page.locator("#scatter .dot").first.click()
     page.wait_for_url("**/run/*")
     page.go_back()
-    expect(page.locator("#correlations")).to_contain_text("No two numbers are known of 3 runs or more.")
+    expect(page.locator("#correlations")).to_contain_text("No two numbers are known of 5 runs or more.")
     page.goto(f"/search/{search_name}")
     expect(page.locator("#path .visit").first).to_be_visible()
     expect(page.get_by_role("status").filter(has_text="answers")).to_be_visible()

@@ -315,7 +315,14 @@ def test_scores_say_which_way_is_better_only_where_one_is_and_what_was_left_out_
     one = {"representation": "mean", "value": 1.97, "low": 1.962, "high": 1.978, "paper": ""}
     scores = [one | {"metric": "mle", "higher_is_better": None}, one | {"metric": "mig", "higher_is_better": True}]
     left_out = {f"metric_{place}": "needs factors" for place in range(14)}
-    told = {"kept": True, "n_samples": 9, "protocol": "9 examples", "matrices": [], "left_out": left_out}
+    told = {
+        "kept": True,
+        "n_samples": 9,
+        "protocol": "9 examples",
+        "matrices": [],
+        "left_out": left_out,
+        "trivial": ["mig"],
+    }
     page.route("**/scores", lambda route: route.fulfill(json=told | {"scores": scores}))
     page.goto("/run/one")
     page.locator("#scores").scroll_into_view_if_needed()
@@ -325,3 +332,58 @@ def test_scores_say_which_way_is_better_only_where_one_is_and_what_was_left_out_
     expect(rows.nth(1)).to_contain_text("higher is better")
     expect(rows.first).to_contain_text("1.970 1.962 … 1.978")
     expect(page.locator("#scores").get_by_text("needs factors")).to_have_count(1)
+    expect(page.locator("#scores")).to_contain_text("is 1 for any code that varies: MIG.")
+
+
+def test_dots_stand_out_from_their_ground(browser: Browser, address: str) -> None:
+    for scheme in ("light", "dark"):
+        with opened(browser, address, "/", 1280, scheme) as page:
+            found = page.evaluate(
+                """async () => { const { COLOURS } = await import('/static/charts/points.js');
+                const probe = document.body.appendChild(document.createElement('i'));
+                return ['var(--surface)', ...COLOURS].map((one) => { probe.style.color = one;
+                  return getComputedStyle(probe).color.match(/[\\d.]+/g).slice(0, 3).map(Number); }); }"""
+            )
+        ground, *dots = (luminance(colour) for colour in found)
+        # 3 : 1 is what WCAG 2.1 asks of graphics (1.4.11); on a dark ground, from which the eye takes less, more
+        least = 3.0 if scheme == "light" else 6.0
+        assert min((max(ground, dot) + 0.05) / (min(ground, dot) + 0.05) for dot in dots) >= least
+
+
+def luminance(colour: list[float]) -> float:
+    """The relative luminance of an sRGB colour in bytes (WCAG 2.1)."""
+    share = np.array(colour) / 255
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def test_pictures_keep_their_proportions(page: Page) -> None:
+    page.goto("/")
+    drawn = page.evaluate(
+        """async () => { const { stripSheet } = await import('/static/views/strips.js');
+        const pictures = { n: 11, width: 60, height: 30, channels: 1, bytes: new Uint8Array(11 * 1800) };
+        const image = stripSheet(pictures, [{ latent: 0, type: 'active', kl: 1 }]).querySelector('image');
+        return [image.getAttribute('width') / 11, Number(image.getAttribute('height'))]; }"""
+    )
+    assert drawn == [60, 30]
+
+
+def test_names_of_columns_stand_upright_where_they_do_not_fit(browser: Browser, address: str) -> None:
+    names = [f"a number with a long name {place}" for place in range(9)]
+    for width, angle in ((390, "rotate(-90)"), (1280, "rotate(-40)")):
+        with opened(browser, address, "/", width, "light") as page:
+            found = page.evaluate(
+                """async (names) => { const { heat } = await import('/static/charts/heat.js');
+                const svg = heat({ values: names.map(() => names.map(() => 0.5)), rows: ['a'], columns: names });
+                document.querySelector('main').append(svg);
+                return [...svg.querySelectorAll('text[transform]')].map((text) => text.getAttribute('transform')); }""",
+                names,
+            )
+            assert len(found) == 9
+            assert all(one.endswith(angle) for one in found)
+            assert page.evaluate(CUT) == []
+
+
+def test_a_study_may_be_typed_as_its_name_is_shown(page: Page) -> None:
+    page.goto("/study/inner/name")
+    expect(page.get_by_role("alert")).to_contain_text("inner:name")

@@ -101,6 +101,8 @@ def _tell_warning(message: Warning | str, category: type[Warning], *place: Any, 
 
 
 def _run(words: list[str]) -> int:
+    if words[0:1] == ["help"] and len(words) > 1:
+        words = [*words[1:], "--help"]
     if not words or words[0] in ("-h", "--help", "help"):
         print(_usage())
         return 0

@@ -241,4 +241,4 @@ _unweave() {{
   COMPREPLY=($(compgen -P "$begin" -W "$words" -- "${{current#"$begin"}}"))
 }}
 
-complete -o filenames -o bashdefault -F _unweave unweave"""
+complete -o filenames -o bashdefault -o default -F _unweave unweave"""

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -49,12 +50,23 @@ def _widths(columns: Sequence[str], cells: list[list[str]], most: int) -> list[i
     least = [max((cell_len(word) for text in one for word in text.split()), default=0) for one in texts]
     if sum(least) > most:
         return []
-    if sum(least) - least[0] + widths[0] <= most:  # what a row is about stays in one line
-        least[0] = widths[0]
-    while sum(widths) > most:
-        slack = [width if width > low else 0 for width, low in zip(widths, least)]
-        widths[slack.index(max(slack))] -= 1
-    return widths
+    # what a row is about stays in one line, unless that breaks more lines elsewhere
+    kept = [widths[0], *least[1:]]
+    ways = [_shrunk(widths, low, most) for low in (kept, least) if sum(low) <= most]
+    return min(ways, key=lambda way: sum(max(map(_n_lines, row, way)) for row in cells))
+
+
+def _shrunk(widths: list[int], least: list[int], most: int) -> list[int]:
+    """The widest columns narrowed until all fit."""
+    found = list(widths)
+    while sum(found) > most:
+        slack = [width if width > low else 0 for width, low in zip(found, least)]
+        found[slack.index(max(slack))] -= 1
+    return found
+
+
+def _n_lines(text: str, width: int) -> int:
+    return max(1, len(textwrap.wrap(text, width)))
 
 
 def _grid(columns: Sequence[str], cells: list[list[str]], right: list[bool], widths: list[int], kind: str) -> Any:

@@ -22,7 +22,7 @@ from unweave.cli.measuring import (
 from unweave.cli.options import command, parse, whole_number
 from unweave.evaluation.measure import Measurer
 from unweave.evaluation.score_differences import Difference, differences_to_plain, score_differences
-from unweave.evaluation.scores import Scores
+from unweave.evaluation.scores import TRIVIAL, Scores
 from unweave.evaluation.tables import CodeTable, read_tables
 from unweave.files import write_atomically
 
@@ -40,10 +40,6 @@ examples:
   unweave measure table.csv --codes 'z*' --factors x,y,size
   unweave measure before.npz after.npz --adjust chance
   unweave measure codes.npz --set mig.normalise=ceiling --set factor_vae.prune=relative"""
-
-
-TRIVIAL = ("modularity", "infomec.modularity", "beta_vae_sklearn", "factor_vae_score", "dci.disentanglement")
-"""Metrics that ask whether a latent follows one factor rather than several."""
 
 
 def run(argv: Sequence[str]) -> None:

@@ -162,8 +162,10 @@ def _studies(given: dict[str, Any]) -> "list[Study]":
 def _part(given: dict[str, Any]) -> "Part":
     from unweave.recipes.part import Part
 
-    worlds = tuple(filter(None, map(str.strip, (given["worlds"] or "").split(","))))
-    return Part(worlds, given["seeds"])
+    worlds, methods = (
+        tuple(filter(None, map(str.strip, (given[key] or "").split(",")))) for key in ("worlds", "methods")
+    )
+    return Part(worlds, given["seeds"], methods)
 
 
 def _take_in(given: dict[str, Any]) -> None:
@@ -238,6 +240,7 @@ def _parser() -> "argparse.ArgumentParser":
         "--size", default="smoke", choices=SIZES, help="minutes, half an hour on a GPU, or as published"
     )
     parser.add_argument("--worlds", metavar="NAMES", help="only models on these, with commas: what can be had here")
+    parser.add_argument("--methods", metavar="NAMES", help="only models of these objectives, with commas: ae,beta_vae")
     parser.add_argument("--seeds", type=whole(least=1), metavar="N", help="only the first N seeds of every setting")
     parser.add_argument("--store", default="runs", metavar="DIR", help="folder of all runs (runs)")
     parser.add_argument("--output", metavar="DIR", help="where to write the page (in the store)")

@@ -67,7 +67,13 @@ def add_execution_options(parser: argparse.ArgumentParser) -> None:
         "--workers", type=whole(1, 100_000), default=None, metavar="N", help="processes at a time (one a core)"
     )
     group.add_argument("--address", default=None, help="of a Ray cluster: auto, or ray://host:port (a new local one)")
-    group.add_argument("--gpus", type=real(0), default=None, metavar="X", help="GPUs that Ray gives to a fleet (1)")
+    group.add_argument(
+        "--gpus",
+        type=real(0),
+        default=None,
+        metavar="X",
+        help="what a fleet takes of a GPU (1); 0.25: four on one",
+    )
     group.add_argument("--slurm", default=None, metavar="KEY=VALUE,…", help="for sbatch: partition=gpu,time=240")
     group.add_argument("--save-every", type=real(0), default=None, metavar="SECONDS", help="between checkpoints (30)")
     group.add_argument("--quiet", action="store_true", help="no progress")
@@ -93,8 +99,8 @@ def make_executor(given: Mapping[str, Any]) -> Any:
         raise unknown("executor", name, EXECUTORS)
     if given.get("workers") is not None and given["workers"] < 1:
         raise ValueError(f"--workers must be at least 1, not {given['workers']}")
-    wanted = {"local": ("workers",), "ray": ("workers", "address", "gpus"), "slurm": ("workers", "slurm"), "here": ()}
-    fields = {key: given[key] for key in wanted[name] if given.get(key) is not None}
+    wanted = {"local": "workers gpus", "ray": "workers address gpus", "slurm": "workers slurm", "here": ""}
+    fields = {key: given[key] for key in wanted[name].split() if given.get(key) is not None}
     return find("executor", EXECUTORS[name], {})(**fields)
 
 

@@ -51,6 +51,8 @@ class Columns:
         return torch.tensor(self.deviations, dtype=torch.float64) * errors.detach().to("cpu", torch.float64)
 
     def _rows(self, given: Any) -> np.ndarray:
+        if is_frame(given) and set(self.names) <= set(getattr(given, "index", ())) and not hasattr(given, "columns"):
+            given = given[list(self.names)].to_numpy()  # a row of a pandas frame
         if is_frame(given):
             return self._from_frame(as_frame(given))
         try:

@@ -53,6 +53,7 @@ def read_frame(path: Path, *, gaps: tuple[str, ...] = ()) -> Any:
     except (Exception, pl.exceptions.PanicException) as error:  # a panic is no Exception; its words are for nobody
         panic = isinstance(error, pl.exceptions.PanicException)
         reason = "it is damaged" if panic else (str(error).splitlines() or [type(error).__name__])[0]
+        reason = (kind != ".parquet" and _longer_line(path, separator)) or reason
         raise ValueError(f"{path} cannot be read as {kind[1:]}: {reason}") from error
     return frame
 
@@ -79,9 +80,36 @@ def _check_text(path: Path, separator: str) -> None:
     first = begin.removeprefix(b"\xef\xbb\xbf").split(b"\n")[0]
     if begin[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in first:
         raise ValueError(f"{path} is no UTF-8 text (UTF-16, perhaps): save it as UTF-8")
-    names = next(csv.reader([first.decode(errors="replace").rstrip("\r")], delimiter=separator), [])
+    head = first.decode(errors="replace").rstrip("\r")
+    for mark, words in {";": "semicolons", "\t": "tabs", ",": "commas"}.items():
+        if mark in head and separator not in head:
+            wanted = "tabs" if separator == "\t" else "commas (tabs in a .tsv file)"
+            raise ValueError(f"{path}: the names of its columns are divided by {words}: save it with {wanted}")
+    names = next(csv.reader([head], delimiter=separator), [])
+    if _are_values(names):
+        raise ValueError(f"{path} begins with numbers ({head[:40]}): its first line must name the columns")
     if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise ValueError(f"{path} has several columns named {twice[0]!r}: give each a name of its own")
+
+
+def _are_values(names: list[str]) -> bool:
+    """Whether a first line holds numbers, and not names that are numbers in turn: 0, 1, 2 or 2019, 2020, 2021."""
+    try:
+        numbers = np.array(names, dtype=np.float64)
+    except ValueError:
+        return False
+    return len(numbers) > 1 and not (np.diff(numbers) == 1).all()
+
+
+def _longer_line(path: Path, separator: str) -> str:
+    """The first line with more cells than the header, in words."""
+    with path.open(newline="", encoding="utf-8", errors="replace") as file:
+        lines = csv.reader(file, delimiter=separator)
+        wide = len(next(lines, []))
+        for cells in lines:
+            if len(cells) > wide:
+                return f"line {lines.line_num} has {len(cells)} cells, and the header {wide}"
+    return ""
 
 
 def _of_pandas(series: Any) -> Any:

@@ -26,12 +26,22 @@ LABEL_KEYS = ("labels", "y", "factors", "y_train", "latents_classes", "label")
 
 def image_files(folder: Path) -> list[Path]:
     """The image files in a folder and below it, in order of their names."""
-    found = [path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and not path.is_dir()]
-    visible = [path for path in found if not any(p.startswith(".") for p in path.relative_to(folder).parts)]
+    visible = [path for path in _visible(folder) if path.suffix.lower() in SUFFIXES]
     if not visible:
         raise ValueError(f"{folder} holds no image file ({', '.join(SUFFIXES)})")
     in_order = sorted(visible, key=lambda path: path.relative_to(folder).as_posix())
     return [require_file(path, "an image") for path in in_order]
+
+
+def other_files(folder: Path) -> list[Path]:
+    """What else lies there."""
+    return [path for path in _visible(folder) if path.suffix.lower() not in SUFFIXES]
+
+
+def _visible(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        if not path.is_dir() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
+            yield path
 
 
 def content_digest(paths: list[Path], root: Path) -> str:
@@ -70,6 +80,12 @@ def read_member(path: Path, name: str) -> np.ndarray:
     """The array of this name in an npz or HDF5 file."""
     with members(path) as file:
         return np.asarray(file[_key(path, list(file), name, (), "it")])
+
+
+def member_names(path: Path) -> list[str]:
+    """The names of all arrays in an npz or HDF5 file."""
+    with members(path) as file:
+        return list(file)
 
 
 @contextmanager

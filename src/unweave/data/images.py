@@ -2,6 +2,7 @@
 
 import hashlib
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from unweave.data.image_sources import (
     checked,
     content_digest,
     image_files,
+    member_names,
+    other_files,
     read_array,
     read_labels,
     read_member,
@@ -113,7 +116,9 @@ class Images(World):
         """Where the images were, where the path says, or beside the run."""
         beside = folder.absolute().parent / self.path
         places = [place for place in (Path(self.where), Path(self.path).expanduser(), beside) if self.path]
-        return replace(self, where=str(next((place for place in places if place.exists()), self.where)))
+        # a run may be called after its images
+        there = [place for place in places if place.exists() and not (place / "SHA256SUMS").exists()]
+        return replace(self, where=str(next(iter(there), self.where)))
 
     def told(self, data: Data) -> str:
         """What was found, in a line."""
@@ -121,7 +126,18 @@ class Images(World):
         kind = "grey" if data.shape[0] == 1 else "colour"
         labels = f"labels: {', '.join(data.label_names)}" if data.label_names else "no labels"
         fitted = "" if self.size is None else {"crop": ", cut", "pad": ", padded", "stretch": ", stretched"}[self.fit]
-        return f"{self.card().title}: {len(data):,} images of {width} × {height} pixels{fitted}, {kind}; {labels}"
+        found = f"{len(data):,} images of {width} × {height} pixels{fitted}, {kind}; {labels}"
+        return f"{self.card().title}: {found}{self._passed_over()}"
+
+    def _passed_over(self) -> str:
+        """Files of the folder that are no images this library reads, by their endings."""
+        root = self._place()
+        others = Counter(path.suffix or "without an ending" for path in other_files(root)) if root.is_dir() else {}
+        for file in (self._beside(), self._pairs_file()) if others else ():
+            if file is not None and file.is_relative_to(root):
+                others[file.suffix] -= 1
+        told = [f"{n} {ending}" for ending, n in sorted(others.items()) if n > 0]
+        return f"; not read: {', '.join(told)}" if told else ""
 
     def load(self, progress: Progress | None = None) -> Data:
         digest = content_digest(self._sources(), self._root()) if self._place().exists() else ""
@@ -277,7 +293,8 @@ class Images(World):
                 image = self._read(path, colour)
                 if image.shape != first.shape:
                     sizes = [f"{shape[2]}×{shape[1]}" for shape in (first.shape, image.shape)]
-                    raise ValueError(f"{files[0]} is {sizes[0]} pixels but {path} is {sizes[1]}: give a size for all")
+                    differ = f"{files[0]} is {sizes[0]} pixels but {path} is {sizes[1]}"
+                    raise ValueError(f"{differ}: give one size for all, --world.size 64 (in Python size=64)")
                 array[row] = image
                 if progress and row % 500 == 0:
                     progress(f"reading {root.name}", row, len(files))
@@ -346,10 +363,10 @@ def _from_arrays(beside: Path, n_images: int, sequences: Sequences | None) -> La
             f"{beside} goes with a folder of images, whose files it names; give an npz or npy file of labels"
         )
     if beside.suffix in MEMBERS:
-        found = read_labels(beside, None)
-        if found is None:
-            raise ValueError(f"{beside} has no array of labels; call it labels")
-        return _columns(*found, n_images, beside, sequences)
+        usual = read_labels(beside, None)
+        every = [usual] if usual else [read_labels(beside, name) for name in member_names(beside)]
+        parts = [_columns(*one, n_images, beside, sequences) for one in every if one]
+        return tuple(name for names, _ in parts for name in names), np.concatenate([array for _, array in parts], 1)
     values = read_array(beside, None) if beside.suffix == ".npy" else read_idx(beside)
     return _columns("label", values, n_images, beside, sequences)
 

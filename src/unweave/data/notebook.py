@@ -40,7 +40,9 @@ def strip_of(images: Float[Tensor, "sample channel height width"]) -> str:
     file = io.BytesIO()
     Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).save(file, "PNG")
     data = base64.b64encode(file.getvalue()).decode()
-    style = f"height:{max(64, images.shape[2])}px;image-rendering:pixelated"
+    # where a page is narrower, the strip shrinks and keeps its proportions
+    width = round(pixels.shape[1] * max(64, images.shape[2]) / pixels.shape[0])
+    style = f"width:{width}px;max-width:100%;height:auto;image-rendering:pixelated"
     return f'<img alt="{len(images)} examples" style="{style}" src="data:image/png;base64,{data}">'
 
 

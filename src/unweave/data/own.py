@@ -26,6 +26,8 @@ FORMS = (
     " npy file, an array or tensor (row × column, or image × height × width with or without channels), or a data frame"
 )
 
+READ = "a folder of images, or a csv, tsv, parquet, npz, npy, HDF5 or idx file"
+
 
 def as_world(given: Any, options: Mapping[str, Any] | None = None) -> World:
     """The world that a person means by what they give; ``options`` are its fields."""
@@ -52,7 +54,8 @@ def is_own_path(given: str | Path) -> bool:
         return True
     if word in WORLDS or (":" in word and not Path(word).exists()):
         return False
-    return Path(word).suffix.lower() in FILES or word.endswith(("/", *ARRAYS)) or "/" in word or Path(word).is_dir()
+    # no world's name has a dot
+    return "." in word or "/" in word or word.endswith(ARRAYS) or Path(word).exists()
 
 
 def named_world(given: str | Path) -> dict[str, Any]:
@@ -61,7 +64,9 @@ def named_world(given: str | Path) -> dict[str, Any]:
         return {"name": str(given)}
     path = Path(given).expanduser()
     if not path.exists():
-        raise FileNotFoundError(f"{given} is not there: give a folder of images, or a csv, parquet, npz or npy file")
+        raise FileNotFoundError(f"{given} is not there: give {READ}")
+    if path.is_file() and not path.name.lower().endswith((*FILES, *ARRAYS)):
+        raise ValueError(f"{given} cannot be read: give {READ}; a spreadsheet can be saved as csv")
     return {"name": "table" if _is_table(path) else "images", "path": str(given)}
 
 

@@ -30,7 +30,7 @@ def decoded(path: Path) -> np.ndarray:
         if upright.mode.startswith("I"):
             return np.rint(np.asarray(upright, dtype=np.float64)[None] / 257).clip(0, 255).astype(np.uint8)
         if upright.mode == "F":
-            raise ValueError("it holds floating-point pixels: save it as bytes, or give the images as .npy")
+            raise ValueError(f"{path} holds floating-point pixels: save it as bytes, or give the images as .npy")
         if upright.mode in GREY and upright.mode in ("1", "L"):
             return np.asarray(upright.convert("L"))[None]
         rgba = upright.convert("RGBA")

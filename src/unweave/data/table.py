@@ -147,7 +147,8 @@ class Table(World):
         keep = self._without_gaps(values, names, known, path)
         read = _Read(names, values[keep], {name: _as_label(name, cells[keep], path) for name, cells in known.items()})
         if len(read.values) < 2:
-            raise ValueError(f"{path} has {len(read.values)} rows to learn from, and a model learns how rows differ")
+            rows = "one row" if len(read.values) else "no row"
+            raise ValueError(f"{path} has {rows} to learn from, and a model learns how rows differ: give several")
         return read
 
     def _label_names(self, sheet: Sheet) -> tuple[str, ...]:
@@ -177,7 +178,7 @@ class Table(World):
     ) -> np.ndarray:
         """The rows that stay; a gap is refused by its place, unless the user has said what to do with it."""
         gaps, unlabelled = np.isnan(values), {name: _is_gap(cells) for name, cells in labels.items()}
-        if gaps.all(axis=0).any():
+        if len(values) and gaps.all(axis=0).any():
             name = names[int(gaps.all(axis=0).argmax())]
             raise ValueError(f"{path}: column {name!r} is empty throughout; choose the others with columns")
         if self.missing == "drop":

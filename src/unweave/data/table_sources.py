@@ -57,8 +57,6 @@ def read_sheet(path: Path, key: str | None) -> Sheet:
 def _from_frame(path: Path) -> Sheet:
     frame = read_frame(path, gaps=GAPS)
     columns = {str(name).strip(): frame[name] for name in frame.columns}
-    if len(columns) == 1 and any(mark in next(iter(columns)) for mark in ";\t"):
-        raise ValueError(f"{path} has one column, {next(iter(columns))[:80]!r}: columns are divided by commas")
     found = {name: numbers_of(series) for name, series in columns.items()}
     return Sheet(path, columns, {name: values for name, values in found.items() if values is not None})
 

@@ -135,8 +135,10 @@ class Data:
         """Whether unpacking is all that happens to an example on its way to a model."""
         return self.nuisance is None and self.composition is None and self.alteration is None
 
-    def factors(self, rows: Int[Tensor, "*any"]) -> Shaped[Tensor, "*any factor"]:
-        """The factors of rows in a world, or the labels of labelled data."""
+    def factors(self, rows: Any = None) -> Shaped[Tensor, "*any factor"]:
+        """The factors of rows in a world, or the labels of labelled data; rows are chosen as in :meth:`images`."""
+        if not isinstance(rows, Tensor):
+            rows = chosen_rows(slice(None) if rows is None else rows, len(self))
         if self.space is not None:
             return self.space.values(rows)
         if self.labels is not None:
@@ -290,4 +292,5 @@ class World(ABC):
 
 def called(world: World) -> str:
     """What titles call a world: one's own data by the name that they have."""
-    return getattr(world, "called", "") or world.name
+    own = getattr(world, "called", None)
+    return world.name if own is None else own or Path(getattr(world, "path", "")).stem or world.name

@@ -25,9 +25,9 @@ def learnt_same(found: Similarity) -> Answer | None:
     """The answer for the ends of all runs; None where there is only one."""
     if not found.matched:
         return None
-    different = [one for one in found.matched if not _same(one)]
     if len(found.matched) == 1:
-        return Answer(not different, _of_two(found.matched[0]))
+        return learnt_two(found.matched[0])
+    different = [one for one in found.matched if not _same(one)]
     least = min(found.matched, key=_alike)
     n = len(found.matched)
     if not different:
@@ -35,6 +35,11 @@ def learnt_same(found: Similarity) -> Answer | None:
         return Answer(True, f"They learnt the same: {words}.")
     pairs = f"{len(different)} of {n} pairs, most of all {least.left} and {least.right}"
     return Answer(False, f"They differ: {pairs}, whose mean codes are alike to {_alike(least):.2f} ({RULE}).")
+
+
+def learnt_two(one: Matched) -> Answer:
+    """The answer for two models."""
+    return Answer(_same(one), _of_two(one))
 
 
 def _of_two(one: Matched) -> str:

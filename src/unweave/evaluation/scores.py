@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unweave.metrics import METRICS
 from unweave.shapes import Float, Tensor
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ MOST_OF_A_CURVE = 200
 """Points of a curve that are written, its two ends among them."""
 
 LEVEL = 0.95
+
+TRIVIAL = ("modularity", "infomec.modularity", "beta_vae_sklearn", "factor_vae_score", "dci.disentanglement")
+"""Metrics that ask whether a latent follows one factor rather than several: 1 where there is one factor alone."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,27 @@ class Scores(Mapping[str, Number]):
             "seconds": {name: round(value, 4) for name, value in self.seconds.items()},
             "parts": {name: plain(part) for name, part in self.parts.items()},
         }
+
+
+def scores_from_plain(found: Mapping[str, Any]) -> Scores:
+    """Scores as :meth:`Scores.to_plain` wrote them; the parts behind them stay plain."""
+    numbers = {name: _read_number(name, one) for name, one in found["scores"].items()}
+    kept = (found["parts"], found["left_out"], found["seconds"], found["n_samples"], found["n_models"])
+    return Scores(numbers, *kept, found["settings"])
+
+
+def _read_number(name: str, found: Mapping[str, Any]) -> Number:
+    # a metric that is not the library's has the range that its interval was cut off at, which is not written
+    row = METRICS.get(name.partition(".")[0])
+    value, chance = (None if one is None else _read(one) for one in (found["value"], found["chance"]))
+    draws = np.array([np.nan if one is None else _read(one) for one in found["draws"]])
+    bounds = (-math.inf, math.inf) if row is None else row.range
+    return Number(value, bounds, found["higher_is_better"], draws, chance)  # type: ignore[arg-type]
+
+
+def _read(value: Any) -> Any:
+    """A number, infinity among them as text, or one a model."""
+    return np.array(value, dtype=np.float64) if isinstance(value, list) else float(value)
 
 
 def spread(draws: Float[np.ndarray, " seed *model"]) -> float | Float[np.ndarray, " model"] | None:

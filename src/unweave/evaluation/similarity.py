@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
 from unweave import rng
 from unweave.config import fingerprint, to_plain
+from unweave.data.world import called
 from unweave.evaluation.activations import Activations, activations
 from unweave.metrics.similarity.cka import cka_matrix
 from unweave.metrics.similarity.layers import centred
@@ -147,14 +149,28 @@ def _check_worlds(runs: Sequence[Run]) -> None:
     for run in runs:
         if run.state != "done":
             raise ValueError(f"{run.path} is {run.state}; finish it with: {resume_words(run.path, run.experiment)}")
-    first = runs[0]
     for other in runs[1:]:
-        if to_plain(other.experiment.world) != to_plain(first.experiment.world):
-            raise ValueError(
-                f"{first.path} learned {first.experiment.world.name} and {other.path} learned"
-                f" {other.experiment.world.name}, or with other options: layers are compared on the same examples, so"
-                " compare runs of one world"
-            )
+        check_one_world(runs[0], other)
+
+
+def check_one_world(first: Run, other: Run) -> None:
+    """Two runs must have learned from the same examples, wherever the files of these lie."""
+    worlds = first.experiment.world, other.experiment.world
+    if _examples(to_plain(worlds[0], identity=True)) == _examples(to_plain(worlds[1], identity=True)):
+        return
+    names = [called(world) for world in worlds]
+    what = f"{names[0]} and {names[1]}" if names[0] != names[1] else f"{names[0]} with different options or contents"
+    raise ValueError(
+        f"{first.path.name} and {other.path.name} learned {what}: models are compared on the same examples, so choose"
+        " two runs of one world"
+    )
+
+
+def _examples(plain: Any) -> Any:
+    """A world without the path of files that are known by their contents, also where another world is made of it."""
+    if not isinstance(plain, dict):
+        return plain
+    return {name: _examples(value) for name, value in plain.items() if name != "path" or not plain.get("digest")}
 
 
 def _members(runs: Sequence[Run], snapshots: bool) -> list[Member]:

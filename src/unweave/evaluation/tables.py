@@ -98,6 +98,8 @@ def read_tables(paths: Sequence[str | Path], roles: Roles = Roles()) -> list[Cod
 
 def _read_one(path: Path, roles: Roles) -> CodeTable:
     kind = path.suffix.lower()
+    if (path / "config.json").exists():
+        raise ValueError(f"{path} is a run, and here files of codes are read; score it with: unweave evaluate {path}")
     if kind not in KINDS:
         raise ValueError(f"{path} ends in {kind or 'nothing'}; known kinds of file are {', '.join(KINDS)}")
     if require_file(path, "a table of codes").stat().st_size == 0:

@@ -59,6 +59,8 @@ def page_of_run(run: Run, description: Description) -> Page:
 
 
 def _environment(run: Run) -> dict[str, Any]:
+    if not run.files.has("environment.json"):  # models of a zoo say nothing of the machine they were trained on
+        return {"command": []}
     found = run.files.read_json("environment.json")
     words = found.get("command") if isinstance(found, dict) else None
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):

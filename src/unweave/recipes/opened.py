@@ -12,10 +12,13 @@ from unweave.data.notebook import strip_of
 from unweave.data.world import called
 from unweave.evaluation.describe import describe
 from unweave.evaluation.evaluation import Evaluation, evaluate
+from unweave.evaluation.scores import Scores, scores_from_plain
 from unweave.models.posteriors import Code
 from unweave.recipes.diagnose import Diagnosed, diagnose_run
+from unweave.runs.row import reading_scores
 from unweave.shapes import Float, Tensor
 from unweave.training import run as training
+from unweave.training.experiment import Plan
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -64,12 +67,16 @@ class Run(training.Run):
 
     def to(self, device: str) -> "Run":
         """The same run with its model on another device; results come on the CPU all the same."""
-        return Run(self.path, device)
+        return Run(self.path, Plan(device).resolve().device)
 
     @property
-    def scores(self) -> dict[str, Any]:
-        """What `unweave evaluate` wrote into the folder, or nothing."""
-        return self.files.read_json("scores.json") if self.files.has("scores.json") else {}
+    def scores(self) -> dict[str, Scores]:
+        """What `unweave evaluate` wrote into the folder, of ``mean`` and ``sampled`` codes; empty before that."""
+        if not self.files.has("scores.json"):
+            return {}
+        found = self.files.read_json("scores.json")
+        with reading_scores(self.files):
+            return {name: scores_from_plain(found[name]) for name in ("mean", "sampled") if name in found}
 
     def evaluate(self, **options: Any) -> Evaluation:
         """Every metric of mean and sampled codes; options are those of :func:`unweave.evaluate`.

@@ -1,4 +1,4 @@
-"""A part of a reproduction: fewer worlds where not all can be had, fewer seeds where time is short; never steps."""
+"""A part of a reproduction: fewer worlds where not all can be had, fewer methods or seeds to save time; never steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,20 +13,25 @@ from unweave.training.experiment import Experiment
 
 @dataclass(frozen=True)
 class Part:
-    """Which worlds, by name, and how many seeds of every setting; all where nothing is said."""
+    """Which worlds and methods, by name, and how many seeds of every setting; all where nothing is said."""
 
     worlds: tuple[str, ...] = ()
     seeds: int | None = None
+    methods: tuple[str, ...] = ()
 
     def has(self, experiment: Experiment) -> bool:
         """Whether an experiment belongs to it; an altered world goes by its own name and by its base's."""
         named = not self.worlds or bool({*_names(experiment.world)} & {*self.worlds})
+        # a manipulation of images is no method that is compared
+        method = experiment.objective
+        named = named and (not self.methods or method.name in self.methods or not method.encodes)
         # models to choose from have seeds of their own, and a chain needs all of them
         return named and (self.seeds is None or not self.seeds <= experiment.seed < FIRST_CANDIDATE)
 
     def words(self) -> dict[str, Any]:
         """What a page says of it."""
         said = {"worlds, of those published": ", ".join(self.worlds), "seeds at most": self.seeds}
+        said |= {"methods, of those published": ", ".join(self.methods)}
         return {name: value for name, value in said.items() if value}
 
 
@@ -38,6 +43,9 @@ def part_of(study: Study, part: Part) -> Study:
     known = sorted({name for one in study.experiments for name in _names(one.world)})
     if unknown := [name for name in part.worlds if name not in known]:
         raise ValueError(f"{study.name} has no models on {', '.join(unknown)}; its worlds are {', '.join(known)}")
+    methods = sorted({one.objective.name for one in study.experiments})
+    if unknown := [name for name in part.methods if name not in methods]:
+        raise ValueError(f"{study.name} has no models of {', '.join(unknown)}; its methods are {', '.join(methods)}")
     follow_up = None if study.follow_up is None else partial(_following, study.follow_up, part)
     return replace(study, experiments=kept, follow_up=follow_up)
 

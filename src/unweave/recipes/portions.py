@@ -2,8 +2,8 @@
 
 A portion is a folder of at most eight files of at most 16 MiB: ``portion.json`` and the finished runs of the studies,
 each run a line of JSON with its config, measures, cost and history. The next portion begins by taking these runs into
-its store, wherever that is, so that it trains only what is missing. Only runs that others are made from bring their
-weights along; where these are needed and were left behind, such a run is trained again.
+its store, wherever that is, so that it trains only what is missing. Only runs that others are made from, or that a page
+opens, bring their weights along; where these are needed and were left behind, such a run is trained again.
 """
 
 import base64
@@ -11,12 +11,14 @@ import dataclasses
 import gzip
 import hashlib
 import io
+import itertools
 import json
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from unweave.data.altered import Perturbed
@@ -24,18 +26,19 @@ from unweave.files import parse_json, write_atomically, write_text
 from unweave.models.method import Given
 from unweave.runs.folder import LEFT_WEIGHTS, WEIGHTS, RunFolder
 from unweave.runs.names import check_name
-from unweave.studies.executors.executor import Executor
+from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.failures import is_outage
 from unweave.studies.measures.measure import Measure
-from unweave.studies.pack import Pack, measuring
+from unweave.studies.pack import Pack, measuring, pack
 from unweave.studies.plan import plan
 from unweave.studies.results import Results
-from unweave.studies.run import forget_ends, run_study
+from unweave.studies.run import begun_fleets, forget_ends
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.studies.train_and_measure import missing_measures, settled
-from unweave.training.experiment import Experiment
+from unweave.studies.train_and_measure import settled
+from unweave.training.experiment import Experiment, usable_cores
+from unweave.training.loop import say
 from unweave.training.running import GpuFailed, Interrupted, RunOptions
 
 FORMAT = 1
@@ -46,8 +49,14 @@ MOST_FILES, LARGEST = 8, 16 * 2**20
 FIRST = 16
 """Models of the first portion, before it is known how long one takes."""
 
-TRAINING, MEASURING = 0.75, 0.95
+MOST_WEIGHTS = 40 * 10**6
+"""Bytes of weights that travel."""
+
+TRAINING, MEASURING = 0.85, 0.95
 """Shares of the time after which training and measuring stop."""
+
+WRITE_EVERY = 30.0
+"""Seconds between two writings of what was found so far."""
 
 CARRIED = ("config.json", "environment.json", "cost.json", "failure.json", LEFT_WEIGHTS)
 ENDS = ("failure.json", LEFT_WEIGHTS, WEIGHTS)
@@ -66,7 +75,7 @@ class Portion:
     """Of these, the ones of this portion."""
     seconds: float
     left_out: int
-    """Runs that did not fit into the files, or that lack measures of another study."""
+    """Runs that did not fit into the files."""
 
 
 def run_portion(
@@ -85,40 +94,169 @@ def run_portion(
     that is not finished in time stays in the store alone, where the next portion on the same disk goes on with it.
     """
     begin, store = time.monotonic(), Store(root).prepare()
-    take_in(folder, store)
     for study in studies:
-        forget_ends(store, _asked(study, store).values(), study.measures)
-    before = {run_id for study in studies for run_id in _settled(study, store)}
+        for measure in study.measures:
+            measure.check()
+    work = _Work(studies, store, Path(folder), execute, models, begin + 60 * minutes * TRAINING)
+    known, fault = {*work.found(work.latest)}, None
 
     def until(share: float) -> RunOptions:
         return replace(how, stop=lambda: how.stop() or time.monotonic() - begin >= 60 * minutes * share)
 
-    fault = None
-    try:
-        for study in studies:
-            while (todo := _ready(study, store)) and not until(TRAINING).stop():
-                left = 60 * minutes * TRAINING - (time.monotonic() - begin)
-                some = todo[: models or _fitting(study, store, left)]
-                went_on = _work(replace(study, experiments=tuple(some), follow_up=None), store, execute, until)
-                _write_found(studies, folder, store)  # now, for the machine may not be ours until the end
-                if not went_on:
-                    break
-    except GpuFailed as error:
-        fault = error  # what was found before is kept
-    asked = {run_id for study in studies for run_id in _asked(study, store)}
-    found, left_out = _write_found(studies, folder, store)
+    for part, share in ((work.train, TRAINING), (work.measure, MEASURING)):
+        try:
+            part(until(share))
+        except GpuFailed as error:
+            fault = error  # what was found before is kept
+    asked = work.look()
+    left_out = work.write()
     if fault is not None:
         raise fault
-    return Portion(len(found), len(asked), len(found - before), time.monotonic() - begin, left_out)
+    found = work.found(asked)
+    return Portion(len(found), len(asked), len({*found} - known), time.monotonic() - begin, left_out)
 
 
-def _write_found(studies: Sequence[Study], folder: Path | str, store: Store) -> tuple[set[str], int]:
-    """Write all that is settled so far; which runs these are, and how many were left out."""
-    asked = [(study, _asked(study, store)) for study in studies]
-    found = {run_id for study, own in asked for run_id in _settled_of(study, store, own)}
-    needed = [(run_id, study.measures) for study, own in asked for run_id in own]
-    whole = {name for _, own in asked for one in own.values() for name in runs_named(one)}
-    return found, write_portion(folder, store, sorted(found), needed=needed, whole=whole)
+@dataclass(frozen=True)
+class _Asked:
+    """An experiment, and all that is measured of it in any study."""
+
+    experiment: Experiment
+    measures: tuple[Measure, ...]
+
+
+class _Work:
+    """What studies lack, handed out to an executor as it becomes ready; and what they have, written as it grows."""
+
+    def __init__(
+        self, studies: Sequence[Study], store: Store, folder: Path, execute: Executor, models: int | None, end: float
+    ) -> None:
+        self.studies, self.store, self.folder, self.execute, self.models = studies, store, folder, execute, models
+        self.end = end
+        """When training stops, on the monotonic clock."""
+        self.before = {str(line["id"]): line for line in _lines(folder)}
+        """What earlier portions found: it stays as it was until something newer takes its place."""
+        self.handed: set[str] = set()
+        """Ids of all that was handed out to be trained."""
+        self.training = 0
+        """Packs that are trained now."""
+        self.written = time.monotonic()
+        take_in(folder, store)
+        self.latest = self.look()
+        """What was asked for when somebody last looked."""
+
+    def train(self, how: RunOptions) -> None:
+        """Train what is ready, measure it, and go on with what follows, until time is up or nothing is left."""
+
+        def ended(pack: Pack) -> list[Pack]:
+            self.training -= pack.trains
+            following = self._unmeasured(pack.experiments) if pack.trains else []
+            if not pack.trains:
+                self._write_if_due()
+            return following + ([] if how.stop() else self._ready())
+
+        packs = [] if how.stop() else self._ready()
+        self._perform(packs + self._unmeasured(), how, ended)
+
+    def measure(self, how: RunOptions) -> None:
+        """Measure what is trained and was not measured in time."""
+        self._perform(self._unmeasured(), how, lambda pack: self._write_if_due())
+
+    def look(self) -> dict[str, _Asked]:
+        """All that is asked for by id, as far as what is measured tells now."""
+        asked: dict[str, _Asked] = {}
+        for study in self.studies:
+            for run_id, one in _asked(study, self.store).items():
+                others = asked[run_id].measures if run_id in asked else ()
+                asked[run_id] = _Asked(one, tuple(dict.fromkeys((*others, *study.measures))))
+        self.latest = asked
+        return asked
+
+    def found(self, asked: Mapping[str, _Asked]) -> list[str]:
+        """Ids of what is settled of it: trained and measured, or failed."""
+        return [run_id for run_id, one in asked.items() if self._is_settled(one)]
+
+    def write(self) -> int:
+        """Write all that is settled, beside what earlier portions found; how many runs were left out."""
+        made_from = [name for one in self.latest.values() for name in sorted(runs_named(one.experiment))]
+        carried = [run_id for run_id, line in self.before.items() if WEIGHTS in line["files"]]
+        whole, found = [*made_from, *self._opened(), *carried], sorted(self.found(self.latest))
+        left_out = write_portion(self.folder, self.store, found, whole=whole, before=self.before)
+        self.written = time.monotonic()
+        return left_out
+
+    def _write_if_due(self) -> None:
+        # now and then, for the machine may not be ours until the end
+        if time.monotonic() - self.written >= WRITE_EVERY:
+            self.write()
+
+    def _perform(self, packs: Sequence[Pack], how: RunOptions, ended: Ended) -> None:
+        try:
+            if packs:
+                self.execute(packs, self.store.root, how, ended)
+        except Interrupted as stopped:
+            print(stopped, file=sys.stderr, flush=True)
+
+    def _ready(self) -> list[Pack]:
+        """What can be trained now, for every place that is free; first what others are made from."""
+        if self.training >= self._places():
+            return []
+        missing = self._missing()
+        ready = [one for one in missing if all(self._has_weights(name) for name in runs_named(one))]
+        ready = ready[: self.models or _fitting(self._costs(), self.end - time.monotonic())]
+        ready.sort(key=lambda one: one.objective.encodes)
+        begun, n_gpus = begun_fleets(self.store), self.execute.n_gpus()
+        packs = pack(ready, workers=self._workers, gpus=n_gpus, begun=begun)[: self._places() - self.training]
+        self.training += len(packs)
+        self.handed |= {one.id for some in packs for one in some.experiments}
+        return packs
+
+    def _missing(self) -> list[Experiment]:
+        """What is neither settled nor handed out; runs whose weights are needed and were left behind are missing."""
+        forget_ends(self.store, [one.experiment for one in self.look().values()], ())
+        while True:
+            missing = {run_id: one for run_id, one in self.look().items() if not self._is_settled(one)}
+            needed = {name for one in missing.values() for name in runs_named(one.experiment)}
+            asked = sorted({*needed, *self._opened(), *missing})
+            behind = [folder for folder in map(self.store.folder, asked) if folder.has(LEFT_WEIGHTS)]
+            if not behind:
+                return [one.experiment for run_id, one in missing.items() if run_id not in self.handed]
+            say(f"{len(behind)} runs came without weights that are needed: trained again")
+            for folder in behind:  # other weights would have other measures
+                folder.remove(LEFT_WEIGHTS, *(name for name in folder.names() if name.startswith(FOLDERS)))
+
+    def _unmeasured(self, some: Sequence[Experiment] | None = None) -> list[Pack]:
+        """Packs that measure what is trained and not measured, of some runs or of all."""
+        ids = [*self.look()] if some is None else [one.id for one in some]
+        groups: dict[tuple[Measure, ...], list[Experiment]] = {}
+        for one in (self.latest[run_id] for run_id in ids if run_id in self.latest):
+            if self._has_weights(one.experiment.id) and not self._is_settled(one):
+                groups.setdefault(one.measures, []).append(one.experiment)
+        return [made for key, group in groups.items() for made in measuring(group, key, workers=self._workers)]
+
+    def _is_settled(self, one: _Asked) -> bool:
+        return settled(self.store.folder(one.experiment.id), Pack((one.experiment,), one.measures))
+
+    def _has_weights(self, run_id: str) -> bool:
+        return self.store.folder(run_id).has(WEIGHTS)
+
+    def _opened(self) -> list[str]:
+        """Runs that a page opens."""
+        experiments = tuple(one.experiment for one in self.latest.values())
+        openers = [(study, study.opened) for study in self.studies if study.opened is not None]
+        return [name for study, opened in openers for name in opened(Results(study, self.store, experiments))]
+
+    def _costs(self) -> list[float]:
+        folders = [self.store.folder(run_id) for run_id in self.found(self.latest)]
+        return [float(one.read_json("cost.json")["seconds"]) for one in folders if one.has("cost.json")]
+
+    @property
+    def _workers(self) -> int:
+        return self.execute.workers or usable_cores()
+
+    def _places(self) -> int:
+        """How many packs are trained at a time."""
+        on_gpu = any(one.experiment.plan.device.startswith("cuda") for one in self.latest.values())
+        return max(1, self.execute.n_gpus()) if on_gpu else self._workers
 
 
 def take_in(folder: Path | str, store: Store) -> int:
@@ -127,8 +265,6 @@ def take_in(folder: Path | str, store: Store) -> int:
     Runs that failed because of a GPU alone, as earlier versions carried them, are left behind.
     """
     folder, count = Path(folder), 0
-    if not (folder / RECORD).exists():
-        return 0
     for line in _lines(folder):
         run_id = check_name(str(line["id"]))
         to = store.folder(run_id)
@@ -155,60 +291,48 @@ def write_portion(
     ids: Sequence[str],
     *,
     histories: bool = True,
-    needed: Sequence[tuple[str, Sequence[Measure]]] = (),
-    whole: Collection[str] = (),
+    whole: Sequence[str] = (),
+    before: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> int:
     """Write runs as a portion: new files aside, then the record that names them. How many runs were left out.
 
-    Histories are left behind where there is no room for them; runs in ``whole`` bring their weights along. A run that
-    lacks a measure which is ``needed`` of it is left out: without its weights nobody could take it.
+    Runs in ``whole`` bring their weights along, the first ones where not all have room. Lines of ``before`` stay for
+    runs that are not among ``ids``. Histories are left behind where there is no room, and then weights.
     """
-    folder, n_given = Path(folder), len(ids)
+    folder, chosen = Path(folder), {*ids}
     folder.mkdir(parents=True, exist_ok=True)
-    lacking = {run_id for run_id, measures in needed if _lacks(store.folder(run_id), measures)}
-    ids = [run_id for run_id in ids if run_id not in lacking]
-    blocks = _blocks(store, ids, whole, histories=histories)
-    if len(blocks) > MOST_FILES - 1:
-        blocks = _blocks(store, ids, whole, histories=False)
-    kept = blocks[: MOST_FILES - 1]
-    files = {f"runs-{hashlib.sha256(one.content).hexdigest()[:12]}.jsonl.gz": one for one in kept}
+    kept = [before[run_id] for run_id in sorted({*before} - chosen)]
+    carried = _that_fit(store, [name for name in dict.fromkeys(whole) if name in chosen])
+    blocks: list[_Block] = []
+    for with_histories, weights in ((histories, carried), (False, carried), (False, [])):
+        lines = (_line(store.folder(run_id), with_histories, run_id in weights) for run_id in ids)
+        blocks = _blocks(itertools.chain(kept, lines))
+        if len(blocks) < MOST_FILES:
+            break
+    written = blocks[: MOST_FILES - 1]
+    files = {f"runs-{hashlib.sha256(one.content).hexdigest()[:12]}.jsonl.gz": one for one in written}
     for name, one in files.items():
         write_atomically(folder / name, lambda aside, content=one.content: aside.write_bytes(content))  # type: ignore[misc]
     listed = {name: hashlib.sha256(one.content).hexdigest() for name, one in files.items()}
-    n_runs = sum(one.n_runs for one in kept)
+    n_runs = sum(one.n_runs for one in written)
     write_text(folder / RECORD, json.dumps({"format": FORMAT, "runs": n_runs, "files": listed}, indent=2) + "\n")
     for stale in folder.glob("runs-*.jsonl.gz"):
         if stale.name not in files:
             stale.unlink()
-    return n_given - n_runs
+    return len(kept) + len(ids) - n_runs
 
 
-def _lacks(folder: RunFolder, measures: Sequence[Measure]) -> bool:
-    return folder.trained and bool(missing_measures(folder, measures))
+def _that_fit(store: Store, names: Sequence[str]) -> list[str]:
+    """The first of some runs whose weights may travel together."""
+    files = [store.folder(name).path / WEIGHTS for name in names]
+    sizes = [file.stat().st_size if file.is_file() else 0 for file in files]
+    return [name for name, total in zip(names, itertools.accumulate(sizes)) if total <= MOST_WEIGHTS]
 
 
 @dataclass(frozen=True)
 class _Block:
     content: bytes
     n_runs: int
-
-
-def _work(study: Study, store: Store, execute: Executor, until: Any) -> bool:
-    """Train some models, then measure those that are finished; False where time was up."""
-    try:
-        run_study(replace(study, measures=()), store.root, execute=execute, how=until(TRAINING))
-    except Interrupted as stopped:
-        print(stopped, file=sys.stderr, flush=True)
-    planned = plan(study.experiments, needs_data=False)
-    trained = [one for run_id, one in planned.items() if store.folder(run_id).trained]
-    todo = [one for one in trained if not settled(store.folder(one.id), Pack((one,), study.measures))]
-    try:
-        if todo and study.measures:
-            execute(measuring(todo, study.measures), store.root, until(MEASURING), lambda pack: None)
-    except Interrupted as stopped:
-        print(stopped, file=sys.stderr, flush=True)
-        return False
-    return all(settled(store.folder(run_id), Pack((one,), study.measures)) for run_id, one in planned.items())
 
 
 def _asked(study: Study, store: Store) -> dict[str, Experiment]:
@@ -223,32 +347,6 @@ def _asked(study: Study, store: Store) -> dict[str, Experiment]:
     return asked
 
 
-def _settled(study: Study, store: Store) -> list[str]:
-    return _settled_of(study, store, _asked(study, store))
-
-
-def _settled_of(study: Study, store: Store, asked: Mapping[str, Experiment]) -> list[str]:
-    return [run_id for run_id, one in asked.items() if settled(store.folder(run_id), Pack((one,), study.measures))]
-
-
-def _missing(study: Study, store: Store) -> list[Experiment]:
-    asked = _asked(study, store)
-    done = set(_settled_of(study, store, asked))
-    return [one for run_id, one in asked.items() if run_id not in done]
-
-
-def _ready(study: Study, store: Store) -> list[Experiment]:
-    """What is missing and can be trained now: all that it is made from is there, weights included.
-
-    A run whose weights are needed and were left behind is missing again.
-    """
-    missing = _missing(study, store)
-    for name in {name for one in missing for name in runs_named(one)}:
-        if not store.folder(name).has(WEIGHTS):
-            store.folder(name).remove(LEFT_WEIGHTS)
-    return [one for one in _missing(study, store) if all(store.folder(n).has(WEIGHTS) for n in runs_named(one))]
-
-
 def runs_named(value: Any) -> set[str]:
     """The folders of runs whose weights an experiment begins with or sees its images through."""
     if isinstance(value, tuple):
@@ -259,19 +357,16 @@ def runs_named(value: Any) -> set[str]:
     return own | {name for field in dataclasses.fields(value) for name in runs_named(getattr(value, field.name))}
 
 
-def _fitting(study: Study, store: Store, seconds: float) -> int:
-    """How many models fit into so many seconds, by what those of the study took."""
-    folders = [store.folder(run_id) for run_id in _settled(study, store)]
-    costs = [float(one.read_json("cost.json")["seconds"]) for one in folders if one.has("cost.json")]
-    return max(1, int(seconds / (sum(costs) / len(costs)))) if costs and sum(costs) > 0 else FIRST
+def _fitting(costs: Sequence[float], seconds: float) -> int:
+    """How many models fit into so many seconds, by what others took."""
+    return max(1, int(seconds / (sum(costs) / len(costs)))) if sum(costs) > 0 else FIRST
 
 
-def _blocks(store: Store, ids: Sequence[str], whole: Collection[str], *, histories: bool) -> list[_Block]:
-    """The runs as compressed blocks, each small enough for a file."""
+def _blocks(lines: Iterable[Mapping[str, Any]]) -> list[_Block]:
+    """Runs as compressed blocks, each small enough for a file."""
     blocks: list[_Block] = []
     buffer, written, count = _opened()
-    for run_id in ids:
-        line = {"id": run_id, "files": _files(store.folder(run_id), histories, run_id in whole)}
+    for line in lines:
         content = f"{json.dumps(line, sort_keys=True)}\n".encode()
         # what is not flushed yet may come out as large as it went in
         if count and buffer.tell() + len(content) + 2**16 > LARGEST:
@@ -290,14 +385,14 @@ def _opened() -> tuple[io.BytesIO, gzip.GzipFile, int]:
     return buffer, gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0), 0
 
 
-def _files(folder: RunFolder, histories: bool, whole: bool) -> dict[str, Any]:
+def _line(folder: RunFolder, histories: bool, whole: bool) -> dict[str, Any]:
     """What is carried of a run: its weights by their checksum alone, unless it is to be whole and can be."""
     whole = whole and folder.has(WEIGHTS) and (folder.path / WEIGHTS).stat().st_size <= LARGEST // 2
     names = [name for name in folder.names() if _carried(name) and (histories or not name.startswith(HISTORY))]
     files: dict[str, Any] = {name: _text(folder.read(name)) for name in names if name != WEIGHTS or whole}
     if folder.has(WEIGHTS) and not whole:
         files[LEFT_WEIGHTS] = json.dumps(folder.weights_note()) + "\n"
-    return files
+    return {"id": folder.path.name, "files": files}
 
 
 def _text(content: bytes) -> str | Mapping[str, str]:
@@ -312,6 +407,9 @@ def _carried(name: str) -> bool:
 
 
 def _lines(folder: Path) -> Iterator[Mapping[str, Any]]:
+    """The runs of a portion; none where there is no portion yet."""
+    if not (folder / RECORD).exists():
+        return
     record = parse_json((folder / RECORD).read_bytes(), folder / RECORD)
     if not isinstance(record, dict) or record.get("format") != FORMAT or not isinstance(record.get("files"), dict):
         raise ValueError(f"{folder / RECORD} is no record of a portion of format {FORMAT}; leave the folder out")

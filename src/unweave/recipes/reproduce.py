@@ -1,7 +1,7 @@
 """Reproduce a published result: run its study, judge it, and write the page that sets it beside the publication."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,6 +19,10 @@ from unweave.studies.verdicts import VERDICTS
 
 Bring = Callable[[Study], Results]
 """Brings a study to its end: by training and measuring, or by taking over runs that were trained elsewhere."""
+
+
+ABSENT = "models that are missing"
+"""What a page calls their number."""
 
 
 class AllFailed(ValueError):
@@ -66,9 +70,12 @@ def reproduce(
     results = bring(study) if study.experiments else Results(study, Store(store), ())
     if study.experiments and not results.table.height:
         _refuse(results, f"no model of {study.name} is finished in {store}, so there is nothing to judge")
+    counts = _counts(results)
     outcome = judged(chosen, results, size)
+    if part != Part() or ABSENT in counts:
+        outcome = _as_far_as_it_goes(outcome)
     folder = Path(output) if output else Store(store).home / "reports" / f"{name}-{size}"
-    meta = {"published in": chosen.source, "size": size} | part.words() | _counts(results)
+    meta = {"published in": chosen.source, "size": size} | part.words() | counts
     page = write_result_page(
         folder,
         chosen.title,
@@ -80,6 +87,16 @@ def reproduce(
         kicker=f"unweave reproduce {name}",
     )
     return Reproduced(name, size, page, outcome)
+
+
+def _as_far_as_it_goes(outcome: Outcome) -> Outcome:
+    """Of a part: claims about models that are not there are counted in a note, not listed."""
+    kept = tuple(one for one in outcome.comparisons if one.n)
+    n_open = len(outcome.comparisons) - len(kept)
+    if not kept or not n_open:
+        return outcome
+    words = f"{n_open} more claim{'s are' if n_open > 1 else ' is'} about models that are not there: not judged."
+    return replace(outcome, comparisons=kept, notes=(*outcome.notes, words))
 
 
 def _refuse(results: Results, words: str) -> NoReturn:
@@ -95,7 +112,7 @@ def _counts(results: Results) -> dict[str, Any]:
     table = results.table
     counts = {"models": table.height, "seeds": table["seed"].n_unique() if "seed" in table.columns else None}
     absent = missing(results.study, results)
-    return counts | ({"models that are missing": absent} if absent else {})
+    return counts | ({ABSENT: absent} if absent else {})
 
 
 def lead_of(outcome: Outcome, size: str) -> str:

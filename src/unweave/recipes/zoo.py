@@ -70,13 +70,13 @@ class Zoo(Sequence[ZooModel]):
         return len(self.models)
 
     @overload
-    def __getitem__(self, which: int) -> ZooModel: ...
+    def __getitem__(self, which: int | str) -> ZooModel: ...
 
     @overload
     def __getitem__(self, which: slice) -> Sequence[ZooModel]: ...
 
-    def __getitem__(self, which: int | slice) -> ZooModel | Sequence[ZooModel]:
-        return self.models[which]
+    def __getitem__(self, which: int | str | slice) -> ZooModel | Sequence[ZooModel]:
+        return self.find(which) if isinstance(which, str) else self.models[which]
 
     def __iter__(self) -> Iterator[ZooModel]:
         return iter(self.models)

@@ -20,14 +20,16 @@ class OneByOne(Executor):
     """For studies that ask for one model after the other. Its bits are those of ``unweave train``."""
 
     def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
-        for pack in packs:
+        waiting = list(packs)
+        while waiting:
+            pack = waiting.pop(0)
             for experiment in pack.experiments:
                 if how.stop():
                     raise Interrupted("stopped; the same command goes on")
                 if pack.trains:
                     _train_alone(experiment, Store(root).prepare(), how)
                 train_and_measure(replace(pack, experiments=(experiment,)), root, how)
-            ended(pack)
+            waiting += ended(pack) or ()
 
 
 def _train_alone(experiment: Experiment, store: Store, how: RunOptions) -> None:

@@ -70,10 +70,11 @@ def pack(
     return [Pack(tuple(members), tuple(measures)) for members in together]
 
 
-def measuring(experiments: Sequence[Experiment], measures: Sequence[Measure]) -> list[Pack]:
-    """Packs that only measure: what follows a fleet on a GPU, on as many cores as there are."""
-    places = range(0, len(experiments), MOST_MEASURED)
-    return [Pack(tuple(experiments[p : p + MOST_MEASURED]), tuple(measures), trains=False) for p in places]
+def measuring(experiments: Sequence[Experiment], measures: Sequence[Measure], *, workers: int = 1) -> list[Pack]:
+    """Packs that only measure, evenly over so many workers: what follows a fleet on a GPU, on the cores."""
+    size = max(1, min(MOST_MEASURED, math.ceil(len(experiments) / workers)))
+    places = range(0, len(experiments), size)
+    return [Pack(tuple(experiments[p : p + size]), tuple(measures), trains=False) for p in places]
 
 
 def pack_to(pack: Pack) -> str:

@@ -101,32 +101,34 @@ def forget_ends(store: Store, asked: Iterable[Experiment], measures: Sequence[Me
 def _round(
     study: Study, asked: Mapping[str, Experiment], store: Store, way: tuple[Executor, RunOptions, Tell, Progress]
 ) -> None:
-    """Perform all that is asked for so far. Fleets on a GPU are measured afterwards, on all cores."""
+    """Perform all that is asked for so far. Fleets on a GPU are measured on the cores, while the next ones train."""
     execute, how, tell, progress = way
-    n_done = [0]
+    n_done, workers = [0], execute.workers or usable_cores()
 
-    def ended(pack: Pack) -> None:
+    def ended(pack: Pack) -> Sequence[Pack]:
+        if on_gpu and pack.trains and study.measures:
+            return measuring(pack.experiments, study.measures, workers=workers)
         n_done[0] += len(pack.experiments)
         progress.add(len(pack.experiments))
         tell(n_done[0], len(asked))
+        return ()
 
     def left(measures: Sequence[Any]) -> list[Experiment]:
         return [e for e in asked.values() if not settled(store.folder(e.id), Pack((e,), tuple(measures)))]
 
     on_gpu = any(experiment.plan.device.startswith("cuda") for experiment in asked.values())
-    measures = () if on_gpu else study.measures
-    todo = left(measures)
+    todo = left(study.measures)
     n_done[0] = len(asked) - len(todo)
     tell(n_done[0], len(asked))
-    if todo:
-        spread = {"workers": execute.workers or usable_cores(), "gpus": execute.n_gpus() if on_gpu else 1}
-        execute(pack(todo, measures, **spread, begun=_begun(store)), store.root, how, ended)
-    if on_gpu and study.measures and (todo := left(study.measures)):
-        n_done[0] = len(asked) - len(todo)
-        execute(measuring(todo, study.measures), store.root, how, ended)
+    if not todo:
+        return
+    trained, untrained = ([e for e in todo if (on_gpu and store.folder(e.id).trained) is it] for it in (True, False))
+    spread = {"workers": workers, "gpus": execute.n_gpus() if on_gpu else 1}
+    packs = pack(untrained, () if on_gpu else study.measures, **spread, begun=begun_fleets(store))
+    execute(packs + measuring(trained, study.measures, workers=workers), store.root, how, ended)
 
 
-def _begun(store: Store) -> list[list[str]]:
+def begun_fleets(store: Store) -> list[list[str]]:
     """The ids of the members of every fleet that was interrupted."""
     found = []
     for home in fleets_in(store.root):

@@ -29,6 +29,8 @@ class Study:
     measures: tuple[Measure, ...] = ()
     title: str = ""
     follow_up: FollowUp | None = None
+    opened: Callable[["Results"], Sequence[str]] | None = None
+    """Ids of the runs that whoever judges the results opens: their weights travel with what was found."""
 
     def _repr_html_(self) -> str:
         """What it will train and measure, for notebooks."""

@@ -7,8 +7,8 @@ import torch
 
 from unweave.shapes import Float, Tensor
 
-BRIGHT = 2.0
-"""Above this, numbers are no brightness from 0 to 1, whatever the rounding."""
+DARK, BRIGHT = -0.5, 2.0
+"""Outside these, numbers are no brightness from 0 to 1, whatever the rounding."""
 
 
 def as_images(given: Any, shape: tuple[int, ...]) -> Float[Tensor, "sample ..."]:
@@ -25,6 +25,8 @@ def as_images(given: Any, shape: tuple[int, ...]) -> Float[Tensor, "sample ..."]
 
 def as_codes(given: Any, latents: int) -> Float[Tensor, "sample latent"]:
     """Codes with so many latents; a single one gets an axis."""
+    if hasattr(given, "sampled"):
+        raise ValueError("codes are rows of numbers: of what encode gives, take .mean or .sampled")
     values = _tensor(given, "codes")
     values = values[None] if values.dim() == 1 else values
     if values.dim() != 2 or values.shape[1] != latents:
@@ -73,4 +75,7 @@ def _as_floats(values: Tensor, pictures: bool) -> Tensor:
     if pictures and floats.numel() and float(floats.max()) > BRIGHT:
         most = f"{float(floats.max()):g}"
         raise ValueError(f"images are bytes (uint8), or numbers from 0 to 1; these go up to {most}: divide by 255")
+    if pictures and floats.numel() and float(floats.min()) < DARK:
+        least = f"{float(floats.min()):g}"
+        raise ValueError(f"images are bytes (uint8), or numbers from 0 to 1; these go down to {least}")
     return floats

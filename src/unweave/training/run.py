@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -192,8 +193,10 @@ class Run:
     ) -> Float[Tensor, "latent step ..."]:
         """One row a latent: the image's code with that latent moved by ±width deviations of its prior."""
         self.require_decoder()
+        chosen = list(range(self.experiment.latents)) if latents is None else list(latents)
+        if unknown := [latent for latent in chosen if latent not in range(self.experiment.latents)]:
+            raise ValueError(f"this model has the latents 0 to {self.experiment.latents - 1}, and not {unknown[0]!r}")
         start = self.start(image, labels)
-        chosen = list(range(self.experiment.latents)) if latents is None else latents
         codes = start.mean[0].repeat(len(chosen), n, 1)
         for row, latent in enumerate(chosen):
             codes[row, :, latent] = start.in_deviations(0, latent, torch.linspace(-width, width, n))
@@ -203,7 +206,10 @@ class Run:
         """The code of one image, or of the first example."""
         if image is None:
             return self.encode(self.images(1), self.labels(1))
-        return self.encode(image, None if labels is None else labels[None])
+        found = self.encode(image, None if labels is None else labels[None])
+        if len(found.mean) != 1:
+            raise ValueError(f"a traversal starts from one example, and {len(found.mean)} were given: choose one")
+        return found
 
     @torch.no_grad()
     def sample(
@@ -214,6 +220,8 @@ class Run:
         Where the prior is one of labels, ``labels`` chooses some by name, ``{"shape": 2}``; the others are those of
         examples of the data.
         """
+        if not isinstance(n, Integral) or n < 0:
+            raise ValueError(f"n is how many examples to draw, a whole number from 0 on, not {n!r}")
         noise = rng.normal(seed, rng.Purpose.EVALUATE, 0, n, self.experiment.latents)
         if not self.reads_labels:
             if labels:

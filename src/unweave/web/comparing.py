@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import torch
 
 from unweave import rng
-from unweave.config import to_plain
 from unweave.evaluation.activations import activations
-from unweave.evaluation.similarity import compact
+from unweave.evaluation.learnt_same import learnt_two
+from unweave.evaluation.similarity import Matched, check_one_world, compact
 from unweave.metrics.polarised.types import Type
 from unweave.metrics.similarity.cka import cka_matrix
 from unweave.metrics.similarity.matching import matching
@@ -38,27 +38,39 @@ class Seen:
 
 def compare_answer(left: OpenRun, right: OpenRun) -> CompareAnswer:
     """Compare two runs of one world on the same examples."""
-    _check_worlds(left, right)
+    check_one_world(left.run, right.run)
     rows = left.with_data().rows(N_EXAMPLES)
     images = left.with_data().data.examples(rows)
     first, second = (look(opened, images, opened.with_data().labels(rows=rows)) for opened in (left, right))
     matched = matching(first.mean, second.mean, left_active=first.used, right_active=second.used)
     pairs = [(i, int(partner)) for i, partner in enumerate(matched.partner) if partner >= 0]
+    cka = cka_matrix(first.layers, second.layers).scores
+    procrustes = procrustes_matrix(first.layers, second.layers).scores
+    means = first.names.index("mean"), second.names.index("mean")
+    both = Matched(
+        left.name,
+        right.name,
+        matched,
+        left.checksum == right.checksum,
+        (int(first.used.sum()), int(second.used.sum())),
+        min(float(cka[means]), float(procrustes[means])),
+    )
     return CompareAnswer(
         left=left.name,
         right=right.name,
         rows=list(first.names),
         columns=list(second.names),
         splits=[first.n_encoder, second.n_encoder],
-        cka=matrix(cka_matrix(first.layers, second.layers).scores),
-        procrustes=matrix(procrustes_matrix(first.layers, second.layers).scores),
+        cka=matrix(cka),
+        procrustes=matrix(procrustes),
         matches=[MatchAnswer(left=i, right=j, correlation=float(matched.correlation[i])) for i, j in pairs],
         score=matched.score if pairs else None,
         left_types=first.types,
         right_types=second.types,
         correlation=matrix(matched.matrix),
         n_examples=len(images),
-        identical=left.checksum == right.checksum,
+        identical=both.identical,
+        answer=learnt_two(both).sentence,
     )
 
 
@@ -71,12 +83,3 @@ def look(
     found = activations(opened.model, images, labels, seed=own)
     layers = tuple(compact(layer) for layer in found.layers)
     return Seen(found.names, layers, found.n_encoder, found["mean"].double(), found.types())
-
-
-def _check_worlds(left: OpenRun, right: OpenRun) -> None:
-    worlds = [opened.run.experiment.world for opened in (left, right)]
-    if to_plain(worlds[0]) != to_plain(worlds[1]):
-        raise ValueError(
-            f"one run learned {worlds[0].name} and the other {worlds[1].name}, or with other options: models are"
-            " compared on the same examples, so choose two runs of one world"
-        )

@@ -24,8 +24,9 @@ from unweave.web.schema import (
 )
 
 N_EXAMPLES, N_JACOBIANS, N_BINS = 2048, 48, 40
-REACH = 4.0
-"""Histograms go from −REACH to REACH; what lies beyond is counted in the outermost bins."""
+REACH, SHARE = 4.0, 0.995
+"""Histograms go from −REACH to REACH, or as far as this share of every latent's mean codes; the rest is counted in the
+outermost bins."""
 
 
 def described(opened: OpenRun) -> Description:
@@ -37,7 +38,9 @@ def latents_answer(opened: OpenRun) -> LatentsAnswer:
     """Every latent, the most informative first, and an example to start from."""
     found, run = described(opened), opened.with_data()
     code = found.code
-    edges = np.linspace(-REACH, REACH, N_BINS + 1)
+    furthest = float(code.mean.abs().double().quantile(SHARE, 0).nan_to_num(0.0).max())
+    reach = max(REACH, float(np.ceil(furthest)))
+    edges = np.linspace(-reach, reach, N_BINS + 1)
     start = int(code.mean.square().sum(1).argmin())
     return LatentsAnswer(
         n_examples=found.n_examples,

@@ -204,6 +204,8 @@ class ScoresAnswer(Answer):
     scores: list[ScoreAnswer]
     matrices: list[MatrixAnswer]
     left_out: dict[str, str]
+    trivial: list[str]
+    """Metrics that are 1 for any code that varies, where there is one factor alone."""
 
 
 class ExamplesAnswer(Answer):
@@ -293,6 +295,7 @@ class CompareAnswer(Answer):
     correlation: Matrix
     n_examples: int
     identical: bool
+    answer: str
 
 
 class Mark(Answer):

@@ -8,6 +8,7 @@ from unweave.evaluation.evaluation import protocol_of_scores
 from unweave.evaluation.matrices import matrices
 from unweave.evaluation.measure import measure
 from unweave.evaluation.rows import find_rows
+from unweave.evaluation.scores import TRIVIAL
 from unweave.metrics import METRICS
 from unweave.papers import PAPERS
 from unweave.runs.row import read_object, reading_scores
@@ -52,6 +53,7 @@ def _kept(found: Mapping[str, Any], more: list[MatrixAnswer]) -> ScoresAnswer:
         scores=[one for name, part in per.items() for one in _scores(name, part["scores"])],
         matrices=[*more, *(one for name, part in per.items() for one in _matrices(name, part["parts"], names))],
         left_out={metric: str(why) for part in per.values() for metric, why in part.get("left_out", {}).items()},
+        trivial=list(TRIVIAL) if len(names) == 1 else [],
     )
 
 
@@ -70,6 +72,7 @@ def _quick(opened: OpenRun, names: list[str]) -> ScoresAnswer:
         scores=[one for name, part in found.items() for one in _scores(name, part["scores"])],
         matrices=_of_codes(opened, names),
         left_out={},
+        trivial=list(TRIVIAL) if len(names) == 1 else [],
     )
 
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, HTTPException
 from fastapi.responses import HTMLResponse, Response
 
 KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-VIEWS = ("/", "/run/{name}", "/compare", "/study/{name}", "/search/{name}")
+VIEWS = ("/", "/run/{name:path}", "/compare", "/study/{name:path}", "/search/{name:path}")
 """Addresses that can be shared and reloaded; what they show is the page's own affair."""
 
 

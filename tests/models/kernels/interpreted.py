@@ -10,20 +10,24 @@ import sys
 
 os.environ["TRITON_INTERPRET"] = "1"
 
+from copy import deepcopy
 from typing import Any
 
 import torch
 import triton.language as tl
 from bounds import watched  # beside this file
+from torch.func import functional_call
 from triton.runtime import interpreter
 
 from unweave.data.micro import Micro
 from unweave.data.world import Data
 from unweave.models import LIKELIHOODS, OBJECTIVES
-from unweave.models.kernels import last
+from unweave.models.kernels import correlation, last
 from unweave.models.kernels.adam import adam_stack
 from unweave.models.kernels.conv_stack import conv_stack
+from unweave.models.kernels.mapped_layers import MappedTrunk
 from unweave.models.networks import Conv
+from unweave.models.networks.gan import SLOPE, SpectralTrunk
 from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.optimisers import Adam, StackedUpdate
 from unweave.training.batches import draw, images, source_of, stored
@@ -139,6 +143,33 @@ def discriminators(precision: str) -> dict[str, float]:
     return found
 
 
+def leaky(precision: str) -> dict[str, float]:
+    """A discriminator's convolutions under ``vmap`` and PyTorch's: images, and slopes by weights and by pixels."""
+    torch.manual_seed(0)
+    correlation.SPAN = 32  # several parts, of which the last is not full
+    trunks = [SpectralTrunk((1, 8, 8), (16, 64, 128), 8) for _ in range(2)]
+    for parameter in (parameter for trunk in trunks for parameter in trunk.parameters()):
+        torch.nn.init.normal_(parameter, 0.0, 0.1)
+    names, images = [name for name, _ in trunks[0].named_parameters()], torch.rand(2, 3, 1, 8, 8)
+    held = {name: torch.stack([one.get_parameter(name).detach() for one in trunks]) for name in names}
+    mapped = deepcopy(trunks[0])
+    mapped.product = MappedTrunk(mapped.convolutions, "tf32x3", precision, SLOPE)
+
+    def seen(trunk: SpectralTrunk) -> list[torch.Tensor]:
+        given = [one.clone().requires_grad_() for one in (images, *held.values())]
+        stacked = dict(zip(names, given[1:]))
+        out = torch.vmap(lambda one, x: functional_call(trunk, one, (x,)))(stacked, given[0])
+        slope = torch.randn(out.shape, generator=torch.Generator().manual_seed(1))
+        loss = (out * slope).sum()
+        # by weights and pixels at once, by one or the other alone
+        both = torch.autograd.grad(loss, given, retain_graph=True)
+        pixels = torch.autograd.grad(loss, given[:1], retain_graph=True)
+        return [out, *both, *pixels, *torch.autograd.grad(loss, given[1:])]
+
+    keys = ["out", "pixels", *names, "pixels alone", *(f"{name} alone" for name in names)]
+    return {key: _far(one, other) for key, one, other in zip(keys, seen(mapped), seen(trunks[0]), strict=True)}
+
+
 def _far(given: torch.Tensor, expected: torch.Tensor) -> float:
     return ((given - expected).norm() / expected.norm().clamp(min=1e-9)).item()
 
@@ -166,7 +197,8 @@ def adam() -> dict[str, float]:
 
 if __name__ == "__main__":
     name, _, precision = sys.argv[1].partition(" in ")
-    others = {"adam": adam, "discriminators": lambda: discriminators(precision or "fp32")}
+    precise = precision or "fp32"
+    others = {"adam": adam, "discriminators": lambda: discriminators(precise), "leaky": lambda: leaky(precise)}
     with watched():
-        found = others[name]() if name in others else distances(name, precision or "fp32")
+        found = others[name]() if name in others else distances(name, precise)
     print(json.dumps(found))

@@ -25,6 +25,8 @@ class Intrinsic:
     two_nn_runs: tuple[TwoNN, ...]
 
     def __repr__(self) -> str:
+        if len(self.mle_runs) == 1:  # of one draw no spread is known
+            return f"{self.score:.2f} by MLE, {self.two_nn:.2f} by TwoNN"
         return f"{self.score:.2f} ± {self.spread:.2f} by MLE, {self.two_nn:.2f} ± {self.two_nn_spread:.2f} by TwoNN"
 
 

@@ -8,7 +8,9 @@ takes the place of the 1 that a passive latent's variance goes to (Bonheme, 2023
 from collections.abc import Callable
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from unweave.shapes import Float, Tensor
 
@@ -17,8 +19,8 @@ Rule = Literal["variance", "spread", "mean_variance", "kl"]
 
 
 def variable_types(
-    mean: Float[Tensor, "sample latent"],
-    variance: Float[Tensor, "sample latent"],
+    mean: Float[Tensor, "sample latent"] | ArrayLike,
+    variance: Float[Tensor, "sample latent"] | ArrayLike,
     *,
     rule: str = "variance",
     threshold: float | None = None,
@@ -41,6 +43,9 @@ def variable_types(
     >>> uw.variable_types(mean, torch.tensor([[0.01, 1.0]]).expand(100, 2))
     ['active', 'passive']
     """
+    mean, variance = (
+        one if isinstance(one, Tensor) else torch.from_numpy(np.asarray(one, float)) for one in (mean, variance)
+    )
     if mean.shape != variance.shape or mean.ndim != 2 or len(mean) < 2:
         raise ValueError(
             f"mean and variance must be two equal tables (sample × latent), given {tuple(mean.shape)}"

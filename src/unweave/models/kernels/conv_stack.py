@@ -13,13 +13,14 @@ from torch import nn
 from unweave.models.autoencoder import Autoencoder
 from unweave.models.kernels.aside import Later, aside, in_turn
 from unweave.models.kernels.code_stack import CodeStack, code_stack
-from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down, up
+from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
 from unweave.models.kernels.encoder import bias_of, covers, encoded_images, encoded_images_backward, join_of
 from unweave.models.kernels.first import ready
 from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.layout import Layout, layout_of
 from unweave.models.kernels.pixels import BITS, BYTES, FLOATS, MASKS, Frame, pitch
+from unweave.models.kernels.resident import up_forward
 from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.kernels.sums import add_up
 from unweave.models.layers import Convolution
@@ -145,7 +146,7 @@ class ConvStack:
         images = [wide.unflatten(2, (first.height, first.width, first.n_small))]
         *inner, last = self.deconvolutions
         for join in inner:
-            images.append(up(join, images[-1], weights, product, activate=True))
+            images.append(up_forward(join, images[-1], weights, product))
         fused = self._fused
         loss, pixels, sums = last_forward(last, frame, examples if fused else None, images[-1], weights, product)
         kept = [code, hidden, *images, pixels, sums]

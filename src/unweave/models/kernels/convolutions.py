@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 
 from unweave.models.kernels.aside import Later, in_turn
+from unweave.models.kernels.rectifiers import passed, rectified
 from unweave.models.kernels.sums import add_up
 from unweave.models.kernels.whole import up_whole
 from unweave.shapes import Float, Tensor
@@ -63,12 +64,13 @@ ALL = 4
 
 
 def down(
-    join: Join, big: Tensor, weights: Tensor, product: str, *,
-    activate: bool = False, like: Tensor | None = None, bias_gradient: Tensor | None = None, later: Later = in_turn,
+    join: Join, big: Tensor, weights: Tensor, product: str, *, activate: bool = False,
+    like: Tensor | None = None, leak: float = 0.0, bias_gradient: Tensor | None = None, later: Later = in_turn,
 ) -> Float[Tensor, "model batch height width small"]:  # fmt: skip
-    """From big to small: with ``activate`` plus bias and rectified, with ``like`` only where that is positive.
+    """From big to small: with ``activate`` plus bias and rectified, with ``like`` a slope that it lets pass.
 
-    ``bias_gradient`` [model, small] takes the sum of the result over batch and pixels.
+    ``leak`` is the rectifier's slope below 0. ``bias_gradient`` [model, small] takes the sum of the result over batch
+    and pixels.
     """
     n_models, n_batch = big.shape[:2]
     small = big.new_empty(n_models, n_batch, join.height, join.width, join.n_small)
@@ -79,7 +81,7 @@ def down(
     _down[(n_models * tiles,)](
         big, weights, small if like is None else like, small, sums, weights.stride(0), join.weight_at, join.bias_at,
         n_pixels, tiles, join.height, join.width, join.n_big, join.n_small, join.kernel,
-        activate, like is not None, chosen.rows, min(chosen.run, join.kernel * join.n_big), product,
+        activate, like is not None, leak, chosen.rows, min(chosen.run, join.kernel * join.n_big), product,
         num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
     if sums is not None and bias_gradient is not None:
@@ -88,12 +90,13 @@ def down(
 
 
 def up(
-    join: Join, small: Tensor, weights: Tensor, product: str, *,
-    activate: bool = False, like: Tensor | None = None, bias_gradient: Tensor | None = None, later: Later = in_turn,
+    join: Join, small: Tensor, weights: Tensor, product: str, *, activate: bool = False,
+    like: Tensor | None = None, leak: float = 0.0, bias_gradient: Tensor | None = None, later: Later = in_turn,
 ) -> Float[Tensor, "model batch height2 width2 big"]:  # fmt: skip
-    """From small to big: with ``activate`` plus bias and rectified, with ``like`` only where that is positive.
+    """From small to big: with ``activate`` plus bias and rectified, with ``like`` a slope that it lets pass.
 
-    ``bias_gradient`` [model, big] takes the sum of the result over batch and pixels.
+    ``leak`` is the rectifier's slope below 0. ``bias_gradient`` [model, big] takes the sum of the result over batch
+    and pixels.
     """
     n_models, n_batch = small.shape[:2]
     big = small.new_empty(n_models, n_batch, 2 * join.height, 2 * join.width, join.n_big)
@@ -105,7 +108,7 @@ def up(
     kernel[(n_models * tiles,)](
         small, weights, big if like is None else like, big, sums, weights.stride(0), join.weight_at, join.bias_at,
         n_pixels, tiles, join.height, join.width, join.n_big, join.n_small, join.kernel,
-        activate, like is not None, chosen.rows, chosen.run, product,
+        activate, like is not None, leak, chosen.rows, chosen.run, product,
         num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
     if sums is not None and bias_gradient is not None:
@@ -136,6 +139,10 @@ TUNED: dict[tuple[str, int, int], Tiles] = {
     ("up", 32, 32): Tiles(128, 4, 4, 3),
     ("up", 32, 64): Tiles(128, 4, 4, 3),
     ("up", 64, 64): Tiles(128, 1, 4, 1),
+    ("down", 64, 128): Tiles(128, 64, 8, 3),
+    ("down", 128, 128): Tiles(128, 64, 8, 3),
+    ("up", 64, 128): Tiles(128, 1, 8, 1),
+    ("up", 128, 128): Tiles(128, 1, 8, 1),
     ("correlate", 32, 32): Tiles(64, 2, 4, 3),
     ("correlate", 32, 64): Tiles(64, 1, 4, 4),
     ("correlate", 64, 64): Tiles(64, 2, 8, 3),
@@ -158,7 +165,8 @@ def tiles_for(what: str, join: Join, dtype: torch.dtype) -> Tiles:
 def _down(
     big, weights, like, small, sums, weight_stride, weight_at, bias_at, n_pixels, tiles,
     H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr, CS: tl.constexpr, K: tl.constexpr,
-    ACTIVATE: tl.constexpr, MASKED: tl.constexpr, ROWS: tl.constexpr, RUN: tl.constexpr, PRODUCT: tl.constexpr,
+    ACTIVATE: tl.constexpr, MASKED: tl.constexpr, LEAK: tl.constexpr, ROWS: tl.constexpr, RUN: tl.constexpr,
+    PRODUCT: tl.constexpr,
 ):  # fmt: skip
     model = (tl.program_id(0) // tiles).to(tl.int64)
     pixel = tl.program_id(0) % tiles * ROWS + tl.arange(0, ROWS)
@@ -180,10 +188,10 @@ def _down(
         weight = tl.load(row_of_weights + weight_at + (ky * K * CB + k)[:, None] * CS + channel[None, :])
         total = tl.dot(patch, weight, total, input_precision=PRODUCT)
     if ACTIVATE:
-        total = tl.maximum(total + tl.load(row_of_weights + bias_at + channel).to(tl.float32)[None, :], 0.0)
+        total = rectified(total + tl.load(row_of_weights + bias_at + channel).to(tl.float32)[None, :], LEAK)
     place = model * n_pixels * CS + pixel[:, None] * CS + channel[None, :]
     if MASKED:
-        total = tl.where(tl.load(like + place, mask=inside[:, None], other=0.0) > 0, total, 0.0)
+        total = passed(total, tl.load(like + place, mask=inside[:, None], other=0.0), LEAK)
     tl.store(small + place, total.to(small.dtype.element_ty), mask=inside[:, None])
     if sums is not None:
         tl.store(sums + tl.program_id(0) * CS + channel, tl.sum(total, axis=0))
@@ -193,7 +201,8 @@ def _down(
 def _up(
     small, weights, like, big, sums, weight_stride, weight_at, bias_at, n_pixels, tiles,
     H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr, CS: tl.constexpr, K: tl.constexpr,
-    ACTIVATE: tl.constexpr, MASKED: tl.constexpr, ROWS: tl.constexpr, AHEAD: tl.constexpr, PRODUCT: tl.constexpr,
+    ACTIVATE: tl.constexpr, MASKED: tl.constexpr, LEAK: tl.constexpr, ROWS: tl.constexpr, AHEAD: tl.constexpr,
+    PRODUCT: tl.constexpr,
 ):  # fmt: skip
     model = (tl.program_id(0) // tiles).to(tl.int64)
     pixel = tl.program_id(0) % tiles * ROWS + tl.arange(0, ROWS)
@@ -210,11 +219,11 @@ def _up(
             total = one_parity(small, row_of_weights + weight_at, image, y, x, py, px, inside, H, W, CB, CS, K, PRODUCT)
             if ACTIVATE:
                 bias = tl.load(row_of_weights + bias_at + channel).to(tl.float32)
-                total = tl.maximum(total + bias[None, :], 0.0)
+                total = rectified(total + bias[None, :], LEAK)
             target = (image * (2 * H) + 2 * y + py) * (2 * W) + 2 * x + px
             place = model * n_pixels * (4 * CB) + target[:, None] * CB + channel[None, :]
             if MASKED:
-                total = tl.where(tl.load(like + place, mask=inside[:, None], other=0.0) > 0, total, 0.0)
+                total = passed(total, tl.load(like + place, mask=inside[:, None], other=0.0), LEAK)
             tl.store(big + place, total.to(big.dtype.element_ty), mask=inside[:, None])
             if sums is not None:
                 summed += total

@@ -2,6 +2,7 @@
 
 # ruff: noqa: N803, N806
 # mypy: disable-error-code="no-untyped-def"
+import torch
 import triton
 import triton.language as tl
 
@@ -11,18 +12,18 @@ SPAN = 4096
 """Pixels that one program adds up. Fixed, whatever the number of models: their bits depend on it."""
 
 
-def correlate_taps(big: Tensor, small: Tensor, kernel: int, product: str) -> Float[Tensor, "model size"]:
-    """Σ over pixels of big patches · small pixels: [model, row · column · big · small]."""
+def correlate_taps(big: Tensor, small: Tensor, kernel: int, product: str) -> Float[Tensor, "model part size"]:
+    """Σ over pixels of big patches · small pixels, in parts of the pixels: [row · column · big · small]."""
     n_models, batch, height, width, n_small = small.shape
     n_big, n_pixels = big.shape[-1], batch * height * width
     parts = triton.cdiv(n_pixels, SPAN)
-    sums = big.new_empty(n_models, parts, kernel * kernel * n_big * n_small)
+    sums = torch.empty(n_models, parts, kernel * kernel * n_big * n_small, device=big.device)
     wide = n_big * n_small > 64 * 64
     _taps[(n_models * parts * kernel * kernel,)](
         big, small, sums, n_pixels, parts, SPAN, height, width, n_big, n_small, kernel, 32, product,
         num_warps=8 if wide else 4, num_stages=3,
     )  # fmt: skip
-    return sums.sum(1)
+    return sums
 
 
 @triton.jit

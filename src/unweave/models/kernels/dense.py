@@ -18,7 +18,8 @@ from unweave.models.kernels.elementwise import tanh
 from unweave.shapes import Bool, Float, Tensor
 
 TUNED = {
-    "narrow": Tiles(64, 64, 4, 3),
+    "narrow": Tiles(64, 128, 4, 3),
+    "narrow in fp32": Tiles(64, 64, 4, 3),
     "wide": Tiles(128, 256, 8, 3),
     "wide in fp32": Tiles(64, 64, 4, 3),
     "gradient in fp32": Tiles(64, 64, 4, 1),
@@ -154,7 +155,9 @@ def _tiles(sizes: tuple[int, int, int], dtype: torch.dtype) -> str:
     if min(sizes[1:]) >= WIDE:
         # bound by the weights' bytes: all rows of a batch in one tile read them once
         return "wide" if dtype == torch.bfloat16 else "wide in fp32"
-    return "gradient in fp32" if min(sizes[:2]) >= WIDE and dtype == torch.float32 else "narrow"
+    if dtype == torch.bfloat16:
+        return "narrow"
+    return "gradient in fp32" if min(sizes[:2]) >= WIDE else "narrow in fp32"
 
 
 @triton.jit

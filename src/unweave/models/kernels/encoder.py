@@ -1,26 +1,31 @@
 """The convolutions of stacked encoders on GPU kernels, from stored examples to the last image, and back."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
 from unweave.models.kernels.aside import Later, in_turn
 from unweave.models.kernels.convolutions import Join, Precision, correlate, down, up
-from unweave.models.kernels.first import first_backward, first_forward, ready
+from unweave.models.kernels.correlation import correlate_taps
+from unweave.models.kernels.first import first_forward, ready
+from unweave.models.kernels.first_two import first_two_backward
 from unweave.models.kernels.layout import Layout
+from unweave.models.kernels.mapped_layers import correlate_images, folded
 from unweave.models.kernels.pixels import FLOATS, Frame
 from unweave.models.kernels.sums import add_up
 from unweave.shapes import Float, Tensor
 
 
 def encoded_images(
-    joins: Sequence[Join], precision: Precision, weights: Float[Tensor, "model size"], frame: Frame, examples: Tensor
-) -> list[Float[Tensor, "model batch height width small"]]:
+    joins: Sequence[Join], precision: Precision, weights: Float[Tensor, "model size"], frame: Frame, examples: Tensor,
+    leak: float = 0.0,
+) -> list[Float[Tensor, "model batch height width small"]]:  # fmt: skip
     """What comes out of every convolution, with bias and rectified."""
     first, *rest = joins
-    layers = [first_forward(first, frame, examples, weights, precision.stored, precision.product)]
+    layers = [first_forward(first, frame, examples, weights, precision.stored, precision.product, leak)]
     for join in rest:
-        layers.append(down(join, layers[-1], weights, precision.product, activate=True))
+        layers.append(down(join, layers[-1], weights, precision.product, activate=True, leak=leak))
     return layers
 
 
@@ -31,14 +36,40 @@ def encoded_images_backward(
     """The gradients of all weights and biases, from the slope by the last image where that is positive."""
     top, product = joins[-1], precision.product
     later(add_up, slope.flatten(1, 3), bias_of(gradients, top, top.n_small))
-    for place in range(len(images) - 1, 0, -1):
+    for place in range(len(images) - 1, 1, -1):
         join, below, image = joins[place], joins[place - 1], images[place - 1]
         later(correlate, join, image, slope, gradients, product)
-        if place > 1:
-            bias = bias_of(gradients, below, below.n_small)
-            slope = up(join, slope, weights, product, like=image, bias_gradient=bias, later=later)
+        bias = bias_of(gradients, below, below.n_small)
+        slope = up(join, slope, weights, product, like=image, bias_gradient=bias, later=later)
     first, second = joins[:2]
-    first_backward(first, second, frame, examples, slope, images[0], weights, gradients, product)
+    first_two_backward(first, second, frame, examples, slope, images[0], weights, gradients, product, later)
+
+
+def leaky_images_backward(
+    joins: Sequence[Join], precision: Precision, weights: Tensor, examples: Tensor, images: list[Tensor],
+    slope: Tensor, leak: float, gradients: Float[Tensor, "model size"] | None,
+) -> Float[Tensor, "model batch height width small"]:  # fmt: skip
+    """The slope by what the first convolution made, from that by the last image, both before they were rectified.
+
+    Where ``gradients`` is given it takes those of all weights and biases.
+    """
+    top, product = joins[-1], precision.product
+    if gradients is not None:
+        add_up(slope.flatten(1, 3), bias_of(gradients, top, top.n_small))
+    for place in range(len(images) - 1, 0, -1):
+        join, below, image = joins[place], joins[place - 1], images[place - 1]
+        bias = None if gradients is None else bias_of(gradients, below, below.n_small)
+        if gradients is not None:
+            _by_weights(join, correlate_taps(image, slope, join.kernel, product), gradients)
+        slope = up(join, slope, weights, product, like=image, leak=leak, bias_gradient=bias)
+    if gradients is not None:
+        # two products in one kernel, of 64 channels and more, read outside of shared memory on an H200 (Triton 3.6)
+        _by_weights(joins[0], correlate_images(examples.movedim(2, -1), slope.float(), joins[0].kernel), gradients)
+    return slope
+
+
+def _by_weights(join: Join, sums: Float[Tensor, "model part size"], gradients: Float[Tensor, "model size"]) -> None:
+    add_up(sums, gradients[:, join.weight_at : join.weight_at + sums.shape[-1]])
 
 
 def join_of(layout: Layout, name: str, size: tuple[int, int]) -> Join:
@@ -52,37 +83,62 @@ def bias_of(gradients: Tensor, join: Join, channels: int) -> Float[Tensor, "mode
     return gradients[:, join.bias_at : join.bias_at + channels]
 
 
-def covers(channels: Sequence[int], image_channels: int) -> str:
+FIRST_MOST = 32
+"""Channels of a first convolution whose gradients come from one kernel. On an H200 with 64 Triton 3.6 makes the
+products there by other instructions, and a discriminator's step ended in an illegal access."""
+
+
+def covers(channels: Sequence[int], image_channels: int, first_most: int = FIRST_MOST) -> str:
     """Why the kernels cannot make these convolutions; nothing where they can."""
     if len(channels) < 2:
         return "the kernels need at least two convolutions"
     if image_channels > 4 or any(n < 16 or n > 128 or n & (n - 1) for n in channels):
         return "the kernels need at most 4 image channels, and inner channels of 16, 32, 64 or 128"
+    if channels[0] > first_most:
+        return f"the kernels need a first convolution of at most {first_most} channels"
     return ""
 
 
 class Encoded(torch.autograd.Function):
-    """The last image of every model's convolutions; images come as numbers, and no gradient goes back to them."""
+    """The last image of every model's convolutions; images come as numbers."""
 
     @staticmethod
     def forward(
-        ctx: "Encoded", examples: Tensor, layout: Layout, joins: Sequence[Join], precision: Precision, *given: Tensor
-    ) -> Float[Tensor, "model batch channel height width"]:
+        ctx: Any, examples: Tensor, layout: Layout, joins: Sequence[Join], precision: Precision, leak: float,
+        *given: Tensor,
+    ) -> Float[Tensor, "model batch channel height width"]:  # fmt: skip
         examples = examples.contiguous()
         channels, height, width = examples.shape[2:]
         frame = Frame(FLOATS, channels, height, width, 0, 0)
         weights = layout.rows(dict(zip(layout.names, given))).to(precision.stored)
         seen = ready(joins[0], frame, examples, precision.stored)
-        images = encoded_images(joins, precision, weights, *seen)
-        ctx.kept = layout, joins, precision, weights, seen, images  # type: ignore[attr-defined]
+        images = encoded_images(joins, precision, weights, *seen, leak)
+        ctx.kept = layout, joins, precision, leak, weights, seen, images
         return images[-1].float().movedim(-1, 2)
 
     @staticmethod
-    def backward(ctx: "Encoded", slope: Tensor) -> tuple[Tensor | None, ...]:
-        layout, joins, precision, weights, seen, images = ctx.kept  # type: ignore[attr-defined]
-        gradients = torch.zeros(weights.shape, device=weights.device)
-        last = images[-1]
-        inward = torch.where(last > 0, slope.movedim(2, -1), 0.0).to(precision.stored).contiguous()
-        frame, examples = seen
-        encoded_images_backward(joins, precision, weights, frame, examples, images, inward, gradients)
-        return None, None, None, None, *layout.views(gradients).values()
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        layout, joins, precision, leak, weights, seen, images = ctx.kept
+        slope = slope.movedim(2, -1)
+        slope = torch.where(images[-1] > 0, slope, leak * slope).to(precision.stored).contiguous()
+        learns = any(ctx.needs_input_grad[5:])
+        gradients = torch.zeros(weights.shape, device=weights.device) if learns else None
+        by_examples = None
+        if leak:
+            slope = leaky_images_backward(joins, precision, weights, seen[1], images, slope, leak, gradients)
+            by_examples = _by_pixels(joins[0], slope, weights) if ctx.needs_input_grad[0] else None
+        elif gradients is not None:
+            frame, examples = seen
+            encoded_images_backward(joins, precision, weights, frame, examples, images, slope, gradients)
+        by_weights = [None] * len(layout.names) if gradients is None else layout.views(gradients).values()
+        return by_examples, None, None, None, None, *by_weights
+
+
+def _by_pixels(join: Join, slope: Tensor, weights: Tensor) -> Float[Tensor, "model batch channel height width"]:
+    """The slope by the pixels that the first convolution saw."""
+    n_weights = join.kernel**2 * join.n_big * join.n_small
+    kernels = weights[:, join.weight_at : join.weight_at + n_weights].float()
+    # [model, row, column, big, small] · [model, pixel, small]: what every small pixel says to the pixels below it
+    pieces = slope.flatten(1, 3).float() @ kernels.view(len(weights), -1, join.n_small).transpose(1, 2)
+    pieces = pieces.unflatten(1, slope.shape[1:4]).unflatten(-1, (join.kernel, join.kernel, join.n_big))
+    return folded(pieces).movedim(-1, 2)

@@ -14,6 +14,7 @@ import triton.language as tl
 
 from unweave.models.kernels.convolutions import Join, Tiles, one_parity
 from unweave.models.kernels.pixels import BITS, IMAGES_AT_ONCE, MASKS, PADDED, Frame, pitch, stored_pixels
+from unweave.models.kernels.rectifiers import rectified
 from unweave.models.kernels.sums import add_up
 from unweave.shapes import Float, Shaped, Tensor
 
@@ -56,7 +57,7 @@ def _padded(
 
 
 def first_forward(
-    join: Join, frame: Frame, examples: Tensor, weights: Tensor, dtype: torch.dtype, product: str
+    join: Join, frame: Frame, examples: Tensor, weights: Tensor, dtype: torch.dtype, product: str, leak: float = 0.0
 ) -> Float[Tensor, "model batch height width small"]:
     """The first convolution with bias and rectifier, from stored examples."""
     shape = (*examples.shape[:2], join.height, join.width, join.n_small)
@@ -67,8 +68,8 @@ def first_forward(
     _first_forward[(len(examples) * tiles,)](
         examples, weights, out, weights.stride(0), join.weight_at, join.bias_at, n_pixels, tiles, n_batch,
         join.height, join.width, frame.channels, join.n_small, join.kernel, taps_padded(join),
-        pitch(frame.channels), frame.packing, frame.height, frame.width, frame.top, frame.left, chosen.rows, product,
-        num_warps=chosen.warps,
+        pitch(frame.channels), frame.packing, frame.height, frame.width, frame.top, frame.left, chosen.rows, leak,
+        product, num_warps=chosen.warps,
     )  # fmt: skip
     return out
 
@@ -113,14 +114,30 @@ def _masks(
     image = (tl.program_id(0) // TILES).to(tl.int64)
     pixel = tl.program_id(0) % TILES * ROWS + tl.arange(0, ROWS)
     x, y = pixel % W, pixel // W
+    column = 2 * x - 1 - LEFT
+    from_column, to_column = _within(column, WIDTH), _within(column + 3, WIDTH)
+    examples += image * (HEIGHT * WIDTH // 8)
     word = tl.zeros((ROWS,), dtype=tl.int32)
-    for k in tl.static_range(16):
-        line, column = 2 * y - 1 - TOP + k // 4, 2 * x - 1 - LEFT + k % 4
-        ok = (pixel < H * W) & (line >= 0) & (line < HEIGHT) & (column >= 0) & (column < WIDTH)
-        place = line * WIDTH + column
-        byte = tl.load(examples + image * (HEIGHT * WIDTH // 8) + place // 8, mask=ok, other=0).to(tl.int32)
-        word |= ((byte >> (7 - place % 8)) & 1) << k
+    for row in tl.static_range(4):
+        line = 2 * y - 1 - TOP + row
+        ok = (pixel < H * W) & (line >= 0) & (line < HEIGHT)
+        # four bits lie in two bytes at most, the first one highest; of the same byte twice only the first counts
+        begin = (line * WIDTH + from_column) // 8
+        high = tl.load(examples + begin, mask=ok, other=0).to(tl.int32)
+        low = tl.load(examples + (line * WIDTH + to_column) // 8, mask=ok, other=0).to(tl.int32)
+        after = tl.maximum(12 - (line * WIDTH + column - begin * 8), 0)
+        word |= (((high << 8 | low) >> after) & 15) << (4 * row)
+    # in every group of four the first bit becomes the lowest
+    word = (word & 0x1111) << 3 | (word & 0x2222) << 1 | (word & 0x4444) >> 1 | (word & 0x8888) >> 3
+    outside = tl.minimum(tl.maximum(-column, 0), 4)
+    inside = tl.minimum(tl.maximum(WIDTH - column, 0), 4)
+    word &= ((1 << inside) - (1 << tl.minimum(outside, inside))) * 0x1111
     tl.store(masks + image * (H * W) + pixel, word, mask=pixel < H * W)
+
+
+@triton.jit
+def _within(column, WIDTH: tl.constexpr):
+    return tl.minimum(tl.maximum(column, 0), WIDTH - 1)
 
 
 @triton.jit
@@ -141,7 +158,7 @@ def _pad(
 
 
 @triton.jit
-def _first_patches(
+def first_patches(
     examples, image, y, x, inside, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
     SIZE: tl.constexpr, PACKING: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, TOP: tl.constexpr,
     LEFT: tl.constexpr,
@@ -150,7 +167,7 @@ def _first_patches(
     k = tl.arange(0, SIZE)
     if PACKING == 3:
         word = tl.load(examples + image * (H * W) + y * W + x, mask=inside, other=0)
-        patch = ((word[:, None] >> k[None, :]) & 1).to(tl.float32)
+        patch = tl.where(((word[:, None] >> k[None, :]) & 1) != 0, 1.0, 0.0)
     elif PACKING == 4:
         # kernel row k // 16 begins at column 2x of the padded line 2y + k // 16
         begin = image * ((2 * H + 2) * (2 * W + 2) * 4) + (y * (2 * W + 2) + x) * 8
@@ -173,7 +190,7 @@ def _first_forward(
     examples, weights, out, weight_stride, weight_at, bias_at, n_pixels, tiles, n_batch,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, CS: tl.constexpr, K: tl.constexpr, SIZE: tl.constexpr,
     CP: tl.constexpr, PACKING: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, TOP: tl.constexpr,
-    LEFT: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
+    LEFT: tl.constexpr, ROWS: tl.constexpr, LEAK: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip
     model = (tl.program_id(0) // tiles).to(tl.int64)
     pixel = tl.program_id(0) % tiles * ROWS + tl.arange(0, ROWS)
@@ -181,7 +198,7 @@ def _first_forward(
     x, y, image = pixel % W, pixel // W % H, pixel // (W * H)
     channel = tl.arange(0, CS)
     k = tl.arange(0, SIZE)
-    patch = _first_patches(
+    patch = first_patches(
         examples, model * n_batch + image, y, x, inside, H, W, C, K, SIZE, PACKING, HEIGHT, WIDTH, TOP, LEFT
     )
     row_of_weights = weights + model * weight_stride
@@ -189,7 +206,7 @@ def _first_forward(
     places = (k // CP * C + k % CP)[:, None] * CS + channel[None, :]
     weight = tl.load(row_of_weights + weight_at + places, mask=used, other=0.0)
     total = tl.dot(patch.to(weight.dtype), weight, input_precision=PRODUCT)
-    total = tl.maximum(total + tl.load(row_of_weights + bias_at + channel).to(tl.float32)[None, :], 0.0)
+    total = rectified(total + tl.load(row_of_weights + bias_at + channel).to(tl.float32)[None, :], LEAK)
     place = (model * n_pixels + pixel)[:, None] * CS + channel[None, :]
     tl.store(out + place, total.to(out.dtype.element_ty), mask=inside[:, None])
 
@@ -223,7 +240,7 @@ def _first_backward(
         active = tl.load(like + place, mask=inside[:, None], other=0.0)
         slope = tl.where(active > 0, slope, 0.0)
         summed += slope
-        patch = _first_patches(
+        patch = first_patches(
             examples, example, line, column, inside, 2 * H, 2 * W, C, KERNEL, SIZE, PACKING, HEIGHT, WIDTH, TOP, LEFT
         )
         total = tl.dot(

@@ -20,8 +20,8 @@ from unweave.shapes import Float, Tensor
 PROGRAMS = 528
 """Programs of the last forward kernel: each keeps its scratch for all images it works on, so that it stays cached."""
 TUNED = {
-    "loss": Tiles(128, 0, 4, 1),
-    "last": Tiles(256, 0, 4, 2),
+    "loss": Tiles(512, 264, 8, 1),
+    "last": Tiles(64, 0, 4, 1),
     "loss in colour": Tiles(128, 0, 4, 2),
     "last in colour": Tiles(128, 0, 4, 1),
 }
@@ -53,9 +53,10 @@ def last_forward(
     given = (small if examples is None else examples, small, weights, pixels, loss, sums)
     options = {"num_warps": chosen.warps, "num_stages": chosen.stages}
     if fused and frame.channels == 1:
-        count = triton.cdiv(n_models * n_batch, PROGRAMS)
-        scratch = torch.empty(PROGRAMS, join.height * join.width, 16, dtype=torch.float32, device=small.device)
-        grid = (min(PROGRAMS, n_models * n_batch),)
+        programs = chosen.run or PROGRAMS
+        count = triton.cdiv(n_models * n_batch, programs)
+        scratch = torch.empty(programs, 16, join.height * join.width, dtype=torch.float32, device=small.device)
+        grid = (min(programs, n_models * n_batch),)
         _last_forward_one[grid](
             *given, scratch, *at, n_models * n_batch, count, grid[0], *sizes, *framed, rows, product, **options
         )
@@ -173,11 +174,10 @@ def _last_forward_one(
         for begin in range(0, H * W, ROWS):
             pixel = begin + tl.arange(0, ROWS)
             real = there & (pixel < H * W)
-            patch = tl.load(
-                small + (example * (H * W) + pixel)[:, None] * CS + k[None, :], mask=real[:, None], other=0.0
-            )
+            inward = small + example * (H * W * CS) + (pixel[:, None] * CS + k[None, :])
+            patch = tl.load(inward, mask=real[:, None], other=0.0)
             product = tl.dot(patch, weight, input_precision=PRODUCT)
-            tl.store(scratch + pixel[:, None] * 16 + tap[None, :], product, mask=real[:, None])
+            tl.store(scratch + (pixel[:, None] + tap[None, :] * (H * W)), product, mask=real[:, None])
         tl.debug_barrier()
         losses = tl.zeros((ROWS, 4), dtype=tl.float32)
         summed = tl.zeros((ROWS, 4), dtype=tl.float32)
@@ -189,8 +189,9 @@ def _last_forward_one(
             for e in tl.static_range(4):
                 line, column = y[:, None] + (py - 1 + e // 2)[None, :], x[:, None] + (px - 1 + e % 2)[None, :]
                 heard = (3 - py - 2 * (e // 2)) * 4 + 3 - px - 2 * (e % 2)
+                shift = heard * (H * W) + (py - 1 + e // 2) * W + px - 1 + e % 2
                 ok = real[:, None] & (line >= 0) & (line < H) & (column >= 0) & (column < W)
-                total += tl.load(scratch + (line * W + column) * 16 + heard[None, :], mask=ok, other=0.0)
+                total += tl.load(scratch + (pixel[:, None] + shift[None, :]), mask=ok, other=0.0)
             line, column = (2 * y - TOP)[:, None] + py[None, :], (2 * x - LEFT)[:, None] + px[None, :]
             ok = real[:, None] & (line >= 0) & (line < HEIGHT) & (column >= 0) & (column < WIDTH)
             if PACKING == 3:
@@ -233,33 +234,58 @@ def _last_backward(
     weight = tl.load(places, mask=used, other=0.0)
     total = tl.zeros((CS, SIZE), dtype=tl.float32)
     summed = tl.zeros((ROWS, CS), dtype=tl.float32)
+    # what a tile needs is asked for while the one before is worked on
     begin = part * IMAGES * H * W
     end = tl.minimum(begin + IMAGES * H * W, n_batch * H * W)
-    # tap (ky, kx) at (y, x) is output (2y − 1 + ky, 2x − 1 + kx): small pixel (y + down, x + right), some parity
-    down, right = (tap // 4 + 1) // 2 - 1, (tap % 4 + 1) // 2 - 1
-    inner = ((tap // 4 + 1) % 2 * 2 + (tap + 1) % 2) * CP + k % CP
-    for start in range(0, IMAGES * H * W, ROWS):
-        pixel = begin + start + tl.arange(0, ROWS)
+    pixels += model * n_batch * (H * W * 4 * CP)
+    small += model * n_batch * (H * W * CS)
+    gradient += model * n_batch * (H * W * CS)
+    patch = _last_patch(pixels, begin, end, H, W, CP, SIZE, ROWS)
+    active = _last_active(small, begin, end, CS, ROWS)
+    for turn in range(0, IMAGES * H * W, ROWS):
+        start = begin + turn
+        next_patch = _last_patch(pixels, start + ROWS, end, H, W, CP, SIZE, ROWS)
+        next_active = _last_active(small, start + ROWS, end, CS, ROWS)
+        pixel = start + tl.arange(0, ROWS)
         inside = pixel < end
-        x, y = pixel % W, pixel // W % H
-        line, column = y[:, None] + down[None, :], x[:, None] + right[None, :]
-        ok = inside[:, None] & (k < 16 * CP)[None, :] & (line >= 0) & (line < H) & (column >= 0) & (column < W)
-        home = (model * n_batch * (H * W) + pixel) * (4 * CP)
-        shift = tl.max_contiguous(tl.multiple_of((down * W + right) * (4 * CP) + inner, CP), CP)
-        ok = tl.max_constancy(ok, [1, CP])
-        patch = tl.load(pixels + home[:, None] + shift[None, :], mask=ok, other=0.0)
         if SCALED:
             image = model * n_batch + pixel // (W * H)
-            patch = patch.to(tl.float32) * tl.load(scale + image, mask=inside, other=0.0)[:, None]
-        patch = patch.to(small.dtype.element_ty)
-        place = (model * n_batch * (H * W) + pixel)[:, None] * CS + channel[None, :]
-        active = tl.load(small + place, mask=inside[:, None], other=0.0)
+            patch = (patch.to(tl.float32) * tl.load(scale + image, mask=inside, other=0.0)[:, None]).to(patch.dtype)
+        patch = patch.to(active.dtype)
         slope = tl.dot(patch, weight, input_precision=PRODUCT)
         slope = tl.where(active > 0, slope, 0.0)
         summed += slope
+        place = pixel[:, None] * CS + channel[None, :]
         tl.store(gradient + place, slope.to(gradient.dtype.element_ty), mask=inside[:, None])
         total = tl.dot(tl.trans(active), patch, total, input_precision=PRODUCT)
+        patch, active = next_patch, next_active
     shares += (model * parts + part) * ((16 * C + 1) * CS)
     used = ((k < 16 * CP) & (k % CP < C))[None, :] & (channel >= 0)[:, None]
     tl.store(shares + (tap * C + k % CP)[None, :] * CS + channel[:, None], total, mask=used)
     tl.store(shares + 16 * C * CS + channel, tl.sum(summed, axis=0))
+
+
+@triton.jit
+def _last_active(small, start, end, CS: tl.constexpr, ROWS: tl.constexpr):
+    """[pixel, small channel] the small image from some pixel on."""
+    row = tl.arange(0, ROWS)
+    place = start * CS + (row[:, None] * CS + tl.arange(0, CS)[None, :])
+    return tl.load(small + place, mask=(start + row < end)[:, None], other=0.0)
+
+
+@triton.jit
+def _last_patch(
+    pixels, start, end, H: tl.constexpr, W: tl.constexpr, CP: tl.constexpr, SIZE: tl.constexpr, ROWS: tl.constexpr
+):  # fmt: skip
+    """[pixel, (tap, channel)] the outputs that hear small pixels, from some pixel on."""
+    k, row = tl.arange(0, SIZE), tl.arange(0, ROWS)
+    tap = k // CP
+    # tap (ky, kx) at (y, x) is output (2y − 1 + ky, 2x − 1 + kx): small pixel (y + down, x + right), some parity
+    down, right = (tap // 4 + 1) // 2 - 1, (tap % 4 + 1) // 2 - 1
+    inner = ((tap // 4 + 1) % 2 * 2 + (tap + 1) % 2) * CP + k % CP
+    pixel = start + row
+    line, column = (pixel // W % H)[:, None] + down[None, :], (pixel % W)[:, None] + right[None, :]
+    ok = (pixel < end)[:, None] & (k < 16 * CP)[None, :] & (line >= 0) & (line < H) & (column >= 0) & (column < W)
+    shift = tl.max_contiguous(tl.multiple_of((down * W + right) * (4 * CP) + inner, CP), CP)
+    ok = tl.max_constancy(ok, [1, CP])
+    return tl.load(pixels + start * (4 * CP) + ((row * (4 * CP))[:, None] + shift[None, :]), mask=ok, other=0.0)

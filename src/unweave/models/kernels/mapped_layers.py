@@ -14,6 +14,7 @@ from torch import nn
 from unweave.models.kernels.layout import layout_of
 from unweave.models.layers import Convolution, Deconvolution
 from unweave.models.networks.conv import ConvTrunk
+from unweave.models.networks.gan import SLOPE, SpectralTrunk
 from unweave.shapes import Float, Tensor
 
 Way = Literal["down", "up"]
@@ -22,6 +23,9 @@ Big = Float[Tensor, "model batch height2 width2 big"]
 Small = Float[Tensor, "model batch height width small"]
 Weights = Float[Tensor, "model small big row column"]
 
+DISCRIMINATORS = False
+"""Whether discriminators' trunks go through fused kernels in bf16: right in Triton's interpreter, not yet on a card."""
+
 LEAST_CHANNELS = 16
 """Of both images; products of fewer are not worth a kernel."""
 
@@ -29,7 +33,7 @@ LEAST_CHANNELS = 16
 def map_convolutions(network: nn.Module, product: str, precision: str) -> None:
     """Let the convolutions of a network that will be mapped over models use these products.
 
-    Encoders' trunks go through fused kernels with the given precision, as they do in fleets of VAEs.
+    Trunks of convolutions go through fused kernels with the given precision, as they do in fleets of VAEs.
     """
     from unweave.models.kernels.encoder import covers
 
@@ -38,9 +42,16 @@ def map_convolutions(network: nn.Module, product: str, precision: str) -> None:
             layer.product = Mapped(product, "down" if isinstance(layer, Convolution) else "up")
         if isinstance(layer, ConvTrunk) and not covers(*_channels(layer)):
             layer.product = MappedTrunk(layer.convolutions, product, precision)
+        if (
+            isinstance(layer, SpectralTrunk)
+            and DISCRIMINATORS
+            and precision == "bf16"
+            and not covers(*_channels(layer), first_most=128)
+        ):
+            layer.product = MappedTrunk(layer.convolutions, product, precision, SLOPE)
 
 
-def _channels(trunk: ConvTrunk) -> tuple[list[int], int]:
+def _channels(trunk: ConvTrunk | SpectralTrunk) -> tuple[list[int], int]:
     shapes = [layer.weight.shape for layer in trunk.convolutions if isinstance(layer, Convolution)]
     return [shape[0] for shape in shapes], shapes[0][1]
 
@@ -66,13 +77,17 @@ class Mapped:
 
 
 class MappedTrunk:
-    """All convolutions of an encoder, each with bias and rectified; only to be called under ``torch.vmap``."""
+    """All convolutions of an encoder, each with bias and rectified; only to be called under ``torch.vmap``.
 
-    def __init__(self, layers: nn.ModuleList, product: str, precision: str) -> None:
+    ``leak`` is the rectifiers' slope below 0. Where it is 0, images that need a gradient go layer by layer, in fp32:
+    manipulations are learned through encoders, and their numbers are small.
+    """
+
+    def __init__(self, layers: nn.ModuleList, product: str, precision: str, leak: float = 0.0) -> None:
         from unweave.models.kernels.convolutions import PRECISIONS
 
         self.layout, self.product, self.precision = layout_of(layers, kernels=True), product, PRECISIONS[precision]
-        self.n_layers = len(layers)
+        self.n_layers, self.leak = len(layers), leak
 
     def __call__(self, x: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
         found: Tensor = _TrunkOfOne.apply(x, self, *(parameters[name] for name in self.layout.names))
@@ -82,10 +97,10 @@ class MappedTrunk:
         """The last images of all models."""
         from unweave.models.kernels.encoder import Encoded, join_of
 
-        if not x.requires_grad:
+        if self.leak or not x.requires_grad:
             sizes = [(x.shape[-2] >> n, x.shape[-1] >> n) for n in range(1, self.n_layers + 1)]
             joins = [join_of(self.layout, str(place), size) for place, size in enumerate(sizes)]
-            made: Tensor = Encoded.apply(x, self.layout, joins, self.precision, *given)
+            made: Tensor = Encoded.apply(x, self.layout, joins, self.precision, self.leak, *given)
             return made
         parameters = dict(zip(self.layout.names, given))
         for place in range(self.n_layers):
@@ -182,23 +197,26 @@ def up(small: Small, weight: Weights, product: str) -> Big:
     n_small, n_big, kernel = weight.shape[1:4]
     columns = _rows(weight).unflatten(1, (-1, n_small)).transpose(1, 2)
     pieces = (small.flatten(1, 3) @ columns).unflatten(1, small.shape[1:4]).unflatten(-1, (kernel, kernel, n_big))
-    return _folded(pieces)
+    return folded(pieces)
 
 
 def correlate(big: Big, small: Small, kernel: int, product: str) -> Weights:
     """The gradient of the weights: every patch of big times the small pixel that it belongs to."""
-    n_models, batch = big.shape[:2]
-    n_big, n_small = big.shape[-1], small.shape[-1]
+    n_models, n_big, n_small = len(big), big.shape[-1], small.shape[-1]
     if _by_kernels(big, n_big, n_small):
         from unweave.models.kernels.correlation import correlate_taps
 
         found = correlate_taps(big, small, kernel, product)
     else:
-        # image by image first: one long sum would keep most of a GPU waiting
-        patches = _patches(big, kernel).flatten(2, 3).flatten(0, 1)
-        each = patches.transpose(1, 2) @ small.flatten(2, 3).flatten(0, 1)
-        found = each.unflatten(0, (n_models, batch)).sum(1)
-    return found.view(n_models, kernel, kernel, n_big, n_small).permute(0, 4, 3, 1, 2)
+        found = correlate_images(big, small, kernel)
+    return found.sum(1).view(n_models, kernel, kernel, n_big, n_small).permute(0, 4, 3, 1, 2)
+
+
+def correlate_images(big: Big, small: Small, kernel: int) -> Float[Tensor, "model batch size"]:
+    """The same sum image by image, by PyTorch: one long sum would keep most of a GPU waiting."""
+    patches = _patches(big, kernel).flatten(2, 3).flatten(0, 1)
+    each = patches.transpose(1, 2) @ small.flatten(2, 3).flatten(0, 1)
+    return each.flatten(1).unflatten(0, big.shape[:2])
 
 
 def _by_kernels(given: Tensor, *channels: int) -> bool:
@@ -229,7 +247,8 @@ def _patches(big: Big, kernel: int) -> Float[Tensor, "model batch height width p
     return seen.permute(0, 1, 2, 3, 5, 6, 4).flatten(4)
 
 
-def _folded(pieces: Float[Tensor, "model batch height width row column channel"]) -> Big:
+def folded(pieces: Float[Tensor, "model batch height width row column channel"]) -> Big:
+    """What small pixels say to the big ones under their kernels, added up where kernels overlap."""
     n_models, batch, height, width, kernel, _, channels = pieces.shape
     halves = kernel // 2
     size = (n_models, batch, height + halves - 1, 2, width + halves - 1, 2, channels)

@@ -8,12 +8,15 @@ A product is made for every (neighbour, parity), though only 16 of the 36 pairs 
 import triton
 import triton.language as tl
 
+from unweave.models.kernels.rectifiers import passed, rectified
+
 
 @triton.jit
 def up_whole(
     small, weights, like, big, sums, weight_stride, weight_at, bias_at, n_pixels, tiles,
     H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr, CS: tl.constexpr, K: tl.constexpr,
-    ACTIVATE: tl.constexpr, MASKED: tl.constexpr, ROWS: tl.constexpr, AHEAD: tl.constexpr, PRODUCT: tl.constexpr,
+    ACTIVATE: tl.constexpr, MASKED: tl.constexpr, LEAK: tl.constexpr, ROWS: tl.constexpr, AHEAD: tl.constexpr,
+    PRODUCT: tl.constexpr,
 ):  # fmt: skip
     model = (tl.program_id(0) // tiles).to(tl.int64)
     pixel = tl.program_id(0) % tiles * ROWS + tl.arange(0, ROWS)
@@ -25,10 +28,10 @@ def up_whole(
     )
     if ACTIVATE:
         bias = tl.load(row_of_weights + bias_at + tl.arange(0, 4 * CB) % CB).to(tl.float32)
-        total = tl.maximum(total + bias[None, :], 0.0)
+        total = rectified(total + bias[None, :], LEAK)
     place = model * n_pixels * (4 * CB) + big_places(image, y, x, H, W, CB)
     if MASKED:
-        total = tl.where(tl.load(like + place, mask=inside[:, None], other=0.0) > 0, total, 0.0)
+        total = passed(total, tl.load(like + place, mask=inside[:, None], other=0.0), LEAK)
     tl.store(big + place, total.to(big.dtype.element_ty), mask=inside[:, None])
     if sums is not None:
         summed = tl.sum(tl.reshape(tl.sum(total, axis=0), (4, CB)), axis=0)

@@ -40,7 +40,10 @@ class Conv(Network):
         if len(self.kernels) != len(self.channels) or not set(self.kernels) <= {2, 4}:
             raise ValueError(f"network.kernels must be {len(self.channels)} numbers, each 2 or 4, not {self.kernels}")
         if 2 ** (len(self.channels) + 1) > 2 * min(shape[1:]):
-            raise ValueError(f"images of {shape[1]}×{shape[2]} are too small for {len(self.channels)} convolutions")
+            raise ValueError(
+                f"images of {shape[1]}×{shape[2]} are too small for {len(self.channels)} convolutions, each of which"
+                " halves them: take fewer channels and kernels, larger images, or the mlp"
+            )
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Its authors use 4×4 convolutions on 64×64 images; here as many as ``channels``
 it halves evenly. Leaky rectifiers have the slope 0.2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import nn
@@ -49,6 +49,9 @@ class Generator(nn.Module):
 class SpectralTrunk(nn.Module):
     """Halving convolutions and a dense layer, all spectrally normalised."""
 
+    product: Callable[[Tensor, Mapping[str, Tensor]], Tensor] | None = None
+    """All convolutions at once, for a stack of models that are mapped."""
+
     def __init__(self, shape: tuple[int, ...], channels: Sequence[int], hidden: int) -> None:
         super().__init__()
         self.margin = margins(shape, len(channels))
@@ -58,9 +61,20 @@ class SpectralTrunk(nn.Module):
 
     def forward(self, x: Images) -> Float[Tensor, "batch feature"]:
         x = functional.pad(x, self.margin) if any(self.margin) else x
-        for convolution in self.convolutions:
-            x = functional.leaky_relu(convolution(x), SLOPE)
+        if self.product is not None:
+            x = self.product(x, self._normalised())
+        else:
+            for convolution in self.convolutions:
+                x = functional.leaky_relu(convolution(x), SLOPE)
         return functional.leaky_relu(self.dense(flatten(x)), SLOPE)
+
+    def _normalised(self) -> dict[str, Tensor]:
+        """What the convolutions multiply by and add, by their names."""
+        named: dict[str, Tensor] = dict(self.convolutions.named_parameters())
+        for place, convolution in enumerate(self.convolutions):
+            assert isinstance(convolution, SpectralConvolution)
+            named[f"{place}.weight"] = convolution.norm(convolution.weight)
+        return named
 
 
 class NormalEncoder(nn.Module):

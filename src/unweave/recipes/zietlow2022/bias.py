@@ -173,7 +173,7 @@ class Asked:
     methods: tuple[str, ...] = METHODS
     conditions: tuple[str, ...] = CONDITIONS
     controls: tuple[str, ...] = ()
-    """Of the manipulation, on which the β-VAE is trained too."""
+    """Of the manipulation, on which the β-VAE is trained too where it is among the methods."""
     searched: bool = False
     """Whether the main hyperparameter is scaled."""
     places: tuple[str, ...] = ()
@@ -204,8 +204,8 @@ def follow(size: str, asked: Asked, results: Results) -> list[Experiment]:
         made = manipulations(place, amount, asked, results)
         found += made.values()
         for kind, folder in _folders(results, made).items():
-            methods = asked.methods if kind == MODIFIED and MODIFIED in asked.conditions else ()
-            methods = _used(amount, ("β-VAE",) if kind in asked.controls else methods)
+            compared = ("β-VAE",) if kind in asked.controls else METHODS if MODIFIED in asked.conditions else ()
+            methods = _used(amount, [method for method in asked.methods if method in compared])
             for strength in asked.strengths:
                 world = Perturbed(str(folder), place.world, strength * place.epsilon)
                 found += _models(place, amount, world, methods, asked.searched)
@@ -218,7 +218,7 @@ def follow(size: str, asked: Asked, results: Results) -> list[Experiment]:
 def manipulations(place: Place, amount: Amount, asked: Asked, results: Results) -> dict[str, Experiment]:
     """The manipulation and its controls, as the models to choose from decide; none while one of these is missing."""
     found: dict[str, Experiment] = {}
-    if not _all_known(results, _candidates(place, amount)):
+    if not all_to_choose_from(place, amount, results):
         return found
     for seed, (kind, control) in enumerate(KINDS.items()):
         if kind == MODIFIED or kind in asked.controls:
@@ -231,13 +231,18 @@ def manipulations(place: Place, amount: Amount, asked: Asked, results: Results) 
 
 
 def _all_known(results: Results, models: Sequence[Experiment]) -> bool:
-    """Whether each of some models is measured, or failed: before that, a choice among them could change."""
+    """Whether each of some models is measured, or failed."""
     ids = ids_of(results, models)
     folders = [results.store.folder(one) for one in ids]
     return len(ids) == len(models) and all(
         one.has("failure.json") or (one.trained and (one.names("measures/") or one.names("failures/")))
         for one in folders
     )
+
+
+def all_to_choose_from(place: Place, amount: Amount, results: Results) -> bool:
+    """Whether all models to choose from are measured, or failed: before that, the choice could change."""
+    return _all_known(results, _candidates(place, amount))
 
 
 def chosen_from(place: Place, amount: Amount, results: Results) -> tuple[Candidate, ...]:

@@ -2,8 +2,7 @@
 
 from unweave.pages.outcome import Outcome
 from unweave.recipes.reproduction import Reproduction
-from unweave.recipes.zietlow2022.bias import bias_study
-from unweave.recipes.zietlow2022.bias_planes import ASKED, planes_outcome, random_signs
+from unweave.recipes.zietlow2022.bias_planes import planes_outcome, planes_study, random_signs
 from unweave.recipes.zietlow2022.settings import SOURCE
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -13,7 +12,7 @@ TITLE = "Entangled models hold two factors as angle and radius"
 
 def study(size: str) -> Study:
     """The models to choose from, on the original images."""
-    return bias_study("z-fig-4.11", size, TITLE, ASKED)
+    return planes_study("z-fig-4.11", size, TITLE)
 
 
 def judge(results: Results, size: str) -> Outcome:

@@ -1,5 +1,6 @@
 """z-fig-4.3: what the manipulation does to images (Zietlow, 2022, §4.3.2)."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unweave.data.altered import Perturbed
@@ -9,7 +10,18 @@ from unweave.pages.outcome import Outcome
 from unweave.recipes.extent import at_size
 from unweave.recipes.perturb import altered_images, side_words
 from unweave.recipes.reproduction import Control, Reproduction
-from unweave.recipes.zietlow2022.bias import AMOUNTS, KINDS, Asked, Place, about, bias_study, chosen_from, places_of
+from unweave.recipes.zietlow2022.bias import (
+    AMOUNTS,
+    KINDS,
+    REVERSED,
+    SAME,
+    Asked,
+    Place,
+    about,
+    bias_study,
+    chosen_from,
+    places_of,
+)
 from unweave.recipes.zietlow2022.bias_table import undecided
 from unweave.recipes.zietlow2022.settings import SOURCE
 from unweave.studies.results import Results
@@ -21,12 +33,16 @@ if TYPE_CHECKING:
 
 TITLE = "Changes of the images that nobody sees"
 
-ASKED = Asked(methods=(), conditions=())
+ASKED = Asked(methods=(), conditions=(), controls=(SAME, REVERSED))
 
 
 def study(size: str) -> Study:
-    """The models to choose from, and the manipulation."""
-    return bias_study("z-fig-4.3", size, TITLE, ASKED)
+    """The models to choose from, the manipulation, and both controls of it."""
+    return replace(bias_study("z-fig-4.3", size, TITLE, ASKED), opened=_made)
+
+
+def _made(results: Results) -> list[str]:
+    return [one.id for one in results.experiments if isinstance(one.objective, Perturbation)]
 
 
 def judge(results: Results, size: str) -> Outcome:
@@ -41,14 +57,16 @@ def judge_with(results: Results, size: str, times: float = 1.0) -> Outcome:
     claims: list[Comparison] = []
     for one in results.experiments:
         folder = results.store.folder(one.id)
-        if not isinstance(one.objective, Perturbation) or not folder.trained:
+        if one.id not in _made(results) or not results.has_weights(one.id):
             continue
         shown, losses = altered_images(Perturbed(str(folder.path))), losses_of(results.run(one.id))
         kind, title = list(KINDS)[one.seed], one.world.card().title
         figures[f"{title}, {kind}: originals, changes, altered images"] = shown.plot()
         farthest = times * float((shown.altered - shown.originals).abs().max())
         beyond = max(0.0, farthest - shown.epsilon)
-        claims.append(compare_exact(f"{title}: how far any pixel goes beyond ε = {shown.epsilon:g}", beyond, 0, 1e-6))
+        claims.append(
+            compare_exact(f"{title}, {kind}: how far any pixel goes beyond ε = {shown.epsilon:g}", beyond, 0, 1e-6)
+        )
         first, last = losses.first, losses.last
         rows.append({"world": title, "manipulation": kind, "farthest pixel": farthest} | _told(first, last))
     if size == "smoke":

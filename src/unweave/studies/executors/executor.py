@@ -9,8 +9,8 @@ from typing import ClassVar
 from unweave.studies.pack import Pack
 from unweave.training.running import RunOptions
 
-Ended = Callable[[Pack], None]
-"""Called when all runs of a pack have come to their end."""
+Ended = Callable[[Pack], Sequence[Pack] | None]
+"""Called when all runs of a pack have come to their end; packs that it returns are performed too."""
 
 
 @dataclass(frozen=True)

@@ -17,18 +17,18 @@ class Here(Executor):
     """Nothing is started, unless a GPU fails; a crash of this process ends the study, and the same call goes on."""
 
     def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
-        for place, pack in enumerate(packs):
+        waiting = list(packs)
+        while waiting:
             if how.stop():
                 raise Interrupted("stopped; the same command goes on")
             try:
-                train_and_measure(pack, root, how)
+                train_and_measure(waiting[0], root, how)
             except GpuFailed as error:
                 from unweave.studies.executors.local import Local
 
                 say(f"{error} in a new process")
-                noted_fault(Path(root) / ".unweave", pack)
+                noted_fault(Path(root) / ".unweave", waiting[0])
                 # this process cannot use its GPU again
-                Local(1)(packs[place:], root, how, ended)
+                Local(1)(waiting, root, how, ended)
                 return
-            else:
-                ended(pack)
+            waiting += ended(waiting.pop(0)) or ()

@@ -30,24 +30,31 @@ TAIL = 20_000
 
 @dataclass(frozen=True)
 class Local(Executor):
-    """``workers`` single-threaded processes; zero means one for each core (or each GPU, for fleets)."""
+    """``workers`` single-threaded processes; of these, one a GPU trains fleets, or several side by side."""
 
     workers: int = field(default_factory=usable_cores)
+    gpus: float = 1.0
+    """What a fleet takes of a GPU: with 0.25 four are trained side by side."""
 
     def n_gpus(self) -> int:
-        return torch.cuda.device_count()
+        return torch.cuda.device_count() * self._at_a_time
+
+    @property
+    def _at_a_time(self) -> int:
+        return max(1, int(1 / self.gpus)) if self.gpus else 1
 
     def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
         if self.workers < 1:
             raise ValueError(f"workers must be at least 1, not {self.workers}")
         jobs = _Queue(packs, root, how)
         # one that cannot be counted is tried
-        n_gpus = max(1, self.n_gpus()) if any(pack.needs_gpu for pack in packs) else 0
+        n_cards = torch.cuda.device_count() or any(pack.needs_gpu for pack in packs)
+        n_gpus = n_cards * self._at_a_time
         # a worker sees one GPU alone, unless a plan names its GPU by number
         pinned = all(pack.experiments[0].plan.device == "cuda" for pack in packs if pack.needs_gpu)
         workers = [
-            _Worker(jobs, gpu=place if place < n_gpus else None, pinned=pinned)
-            for place in range(max(min(self.workers, len(packs)), min(n_gpus, len(packs))))
+            _Worker(jobs, gpu=place % n_cards if place < n_gpus else None, pinned=pinned)
+            for place in range(max(self.workers, min(n_gpus, len(packs))))
         ]
         for worker in workers:
             worker.start()
@@ -89,7 +96,11 @@ class _Queue:
         """Until all workers have ended: say which packs have, and pass on the wish to stop."""
         while any(worker.is_alive() for worker in workers) or not self.ended.empty():
             with contextlib.suppress(queue.Empty):
-                ended(self.ended.get(timeout=0.2))
+                pack = self.ended.get(timeout=0.2)
+                following = ended(pack) or ()
+                with self.lock:  # only now is nobody at work on it: workers wait for what follows
+                    self.waiting += following
+                    self.at_work -= 1
             if self.how.stop() and not self.stopping:
                 self.stopping = True
                 for worker in workers:
@@ -97,12 +108,12 @@ class _Queue:
 
     def back(self, pack: Pack, done: bool) -> None:
         """A worker is through with a pack, or puts it back."""
-        with self.lock:
-            self.at_work -= 1
-            if not done:
-                self.waiting.append(pack)
         if done:
             self.ended.put(pack)
+            return
+        with self.lock:
+            self.at_work -= 1
+            self.waiting.append(pack)
 
     def gpu_failed(self, pack: Pack, words: str) -> None:
         """The machine's fault: the pack waits for its turn after a pause, and nothing is counted against it."""

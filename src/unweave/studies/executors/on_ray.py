@@ -77,7 +77,7 @@ def _sent(task: Any, pack: Pack, given: tuple[str, float, str], gpus: float) -> 
 
 
 def _heard(ray: Any, reference: Any, pack: Pack, root: Path, ended: Ended, outage: Outage) -> list[Pack]:
-    """What a task says; packs that are to be sent again where its worker or its nodes died too often."""
+    """What a task says; packs that follow, or are to be sent again where its worker or its nodes died too often."""
     words = noted_fault(root / ".unweave", pack)
     try:
         answer = ray.get(reference)
@@ -92,15 +92,13 @@ def _heard(ray: Any, reference: Any, pack: Pack, root: Path, ended: Ended, outag
         if len(pack.experiments) > 1:
             return [replace(pack, experiments=(experiment,)) for experiment in pack.experiments]
         again = give_up(pack, root, f"died {RETRIES + 1} times ({type(error).__name__})", str(error))
-        if not again:
-            ended(pack)
-        return [pack] if again else []
+        return [pack] if again else list(ended(pack) or ())
     if isinstance(answer, int):
         raise OSError(answer, os.strerror(answer), str(root))
     if answer == "ended":
         outage.well(pack)
-        ended(pack)
-    return [] if answer == "ended" else [pack]
+        return list(ended(pack) or ())
+    return [pack]
 
 
 def _task(text: str, root: str, save_every: float, stop_file: str) -> str | int:

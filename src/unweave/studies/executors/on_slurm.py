@@ -41,15 +41,21 @@ class OnSlurm(Executor):
 
     def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
         root, attempts, todo, outage = root.resolve(), 0, list(packs), Outage()
+        following: list[Pack] = []
+
+        def told(pack: Pack) -> None:
+            following.extend(ended(pack) or ())
+
         stop_file = root / ".unweave" / f"stop-{os.getpid()}-{time.time_ns()}"
         try:
             while todo:
-                todo = self._round(todo, root, how, partial(_told, outage, ended), stop_file)
+                todo = self._round(todo, root, how, partial(_told, outage, told), stop_file)
                 if how.stop():
                     raise Interrupted("stopped; the same command goes on")
                 met, todo = _met_fault(todo, root, outage, how)
                 attempts += bool(todo)
-                todo = met + _again(todo, root, ended, attempts)
+                todo = met + _again(todo, root, told, attempts)
+                todo, following = todo + following, []
         finally:
             stop_file.unlink(missing_ok=True)
 

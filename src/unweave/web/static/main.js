@@ -3,15 +3,15 @@
 import { get } from "./lib/api.js";
 import { visit } from "./lib/address.js";
 import { announce, h, show } from "./lib/dom.js";
-import { path } from "./lib/format.js";
+import { identity, path } from "./lib/format.js";
 import { runs } from "./lib/table.js";
 
 const VIEWS = [
   [/^\/$/, "runs", "Runs"],
-  [/^\/run\/([^/]+)$/, "run", "Run"],
+  [/^\/run\/(.+)$/, "run", "Run"],
   [/^\/compare$/, "compare", "Compare"],
-  [/^\/study\/([^/]+)$/, "study", "Study"],
-  [/^\/search\/([^/]+)$/, "search", "Dimension search"],
+  [/^\/study\/(.+)$/, "study", "Study"],
+  [/^\/search\/(.+)$/, "search", "Dimension search"],
 ];
 
 const main = document.getElementById("main");
@@ -30,7 +30,7 @@ async function route() {
   show(main, place);
   try {
     const view = await import(`./views/${module}.js`);
-    await view.open(place, { name: match[1] ? decodeURIComponent(match[1]) : null, store });
+    await view.open(place, { name: match[1] ? identity(decodeURIComponent(match[1])) : null, store });
     announce(`${document.title} is shown`);
   } catch (error) {
     if (place.isConnected) problem(error);

@@ -13,10 +13,12 @@ export function heat({ values, rows, columns, diverging = false, limits = null, 
   const longest = (names) => Math.max(...names.map((name) => wide(cut(name))));
   const left = (rowName ? 24 : 8) + longest(rows);
   const cell = Math.max(16, Math.min(46, Math.floor((fitting(640) - left) / columns.length), Math.floor(620 / rows.length)));
-  const slanted = longest(columns) > cell;
-  const top = slanted ? 14 + 0.66 * longest(columns) : 26;
-  // a slanted name leans to the right by three quarters of its length
-  const right = 10 + (slanted ? Math.max(0, ...columns.map((name, j) => 0.77 * wide(cut(name)) - cell * (columns.length - j - 0.5))) : 0);
+  const slanted = longest(columns) > cell - 6;
+  // a slanted name leans to the right by three quarters of its length; where that does not fit, names stand upright
+  const leaning = Math.max(0, ...columns.map((name, j) => 0.77 * wide(cut(name)) - cell * (columns.length - j - 0.5)));
+  const angle = !slanted ? 0 : left + cell * columns.length + leaning + 10 > fitting(640) ? 90 : 40;
+  const top = slanted ? 14 + (angle === 90 ? 1 : 0.66) * longest(columns) : 26;
+  const right = 10 + (angle === 40 ? leaning : 0);
   const width = Math.max(left + cell * columns.length + right, left + SCALE + 60);
   const below = top + cell * rows.length + (columnName ? 24 : 8);
   const height = below + 30;
@@ -25,7 +27,7 @@ export function heat({ values, rows, columns, diverging = false, limits = null, 
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, role: onpick ? "group" : "img", "aria-label": `${label}. The table below has every number.`, class: "chart heat" });
   svg.style.maxWidth = `${Math.round(width * 1.15)}px`;
   rows.forEach((name, i) => svg.append(s("text", { class: "tick", x: left - 6, y: top + cell * (i + 0.5) + 4, "text-anchor": "end" }, cut(name))));
-  columns.forEach((name, j) => svg.append(columnTick(name, left + cell * (j + 0.5), top - 7, slanted)));
+  columns.forEach((name, j) => svg.append(columnTick(name, left + cell * (j + 0.5), top - 7, angle)));
   rows.forEach((row, i) => columns.forEach((column, j) => {
     svg.append(...box(values[i][j], { x: left + cell * j, y: top + cell * i, cell, low, high, diverging, written,
       words: `${row} · ${column}: ${number(values[i][j])}`, onpick: onpick && (() => onpick(i, j)) }));
@@ -60,8 +62,8 @@ function reach(values, diverging) {
   return [low, high > low ? high : low + 1];
 }
 
-function columnTick(name, x, y, slanted) {
-  const given = slanted ? { transform: `translate(${x + 4} ${y}) rotate(-40)`, "text-anchor": "start" } : { x, y, "text-anchor": "middle" };
+function columnTick(name, x, y, angle) {
+  const given = angle ? { transform: `translate(${x + 4} ${y}) rotate(-${angle})`, "text-anchor": "start" } : { x, y, "text-anchor": "middle" };
   return s("text", { class: "tick", ...given }, cut(name));
 }
 

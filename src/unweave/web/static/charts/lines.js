@@ -67,7 +67,7 @@ export function sparkline(values, { width = 92, height = 24 } = {}) {
 /** Two densities over the same bins: mean codes filled, sampled codes as a line, the prior dashed. */
 export function histogram({ edges, filled, outline, kind, width = 260, height = 140, label = "" }) {
   const most = Math.max(0.45, Math.min(2.2, Math.max(...filled, ...outline)));
-  const { svg, xs, ys } = plot({ width, height, bottom: 36, x: { domain: [edges[0], edges.at(-1)], ticks: [-4, -2, 0, 2, 4], exact: true },
+  const { svg, xs, ys } = plot({ width, height, bottom: 36, x: { domain: [edges[0], edges.at(-1)], ticks: [-1, -0.5, 0, 0.5, 1].map((share) => share * edges.at(-1)), exact: true },
     y: { domain: [0, most] }, xName: "value of the latent", yName: "density", label });
   const top = ys.domain[1];
   const cut = (value) => ys(Math.min(value, top)).toFixed(1);

@@ -5,7 +5,8 @@ import { number } from "../lib/format.js";
 import { density, known, quantile } from "../lib/statistics.js";
 import { fitting, plot, range, wide } from "./axes.js";
 
-export const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#7b858f"];
+/** One colour a group, lighter on a dark ground. */
+export const COLOURS = Array.from({ length: 8 }, (_, place) => `var(--group-${place})`);
 const MOST = 4000;
 
 /** Runs from which on a distribution has a shape. */

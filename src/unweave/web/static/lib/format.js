@@ -30,6 +30,9 @@ export const tick = (value) => (typeof value !== "number" ? number(value) : Math
 /** The name of a run with the path of the store inside the opened one that it is in: «betas:x» is «betas/x». */
 export const path = (id) => String(id).replaceAll(":", "/");
 
+/** And back: names may be typed into the address as they are shown. */
+export const identity = (path) => path.replaceAll("/", ":");
+
 /** Long names without their middle: their ends tell them apart. */
 export const shortened = (words, most) => (words.length > most ? `${words.slice(0, Math.ceil(most / 2) - 1)}…${words.slice(-Math.floor(most / 2))}` : words);
 
@@ -68,6 +71,9 @@ export function column(name, settings = null) {
   if (!rest.length) return family;
   return family === "objective" ? rest.join(" ") : `${family}: ${rest.join(" ").replace(/^n /, "")}`;
 }
+
+/** What the examples of a run are called. */
+export const exampleOf = (run) => (run.is_image ? "picture" : run.columns.length ? "row" : "example");
 
 export const KINDS = ["active", "mixed", "passive"];
 

@@ -26,10 +26,10 @@ export function pearson(x, y) {
   return xx > 0 && yy > 0 ? xy / Math.sqrt(xx * yy) : null;
 }
 
-/** Spearman's rank correlation over the pairs where both are known; null for fewer than three. */
-export function spearman(x, y) {
+/** Spearman's rank correlation over the pairs where both are known; null for fewer than `least`. */
+export function spearman(x, y, least = 3) {
   const both = x.map((value, place) => [value, y[place]]).filter(([a, b]) => known(a) && known(b));
-  if (both.length < 3) return null;
+  if (both.length < least) return null;
   return pearson(ranks(both.map((pair) => pair[0])), ranks(both.map((pair) => pair[1])));
 }
 

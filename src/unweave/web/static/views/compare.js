@@ -37,11 +37,10 @@ async function compare(place, { left, right }) {
 
 function inWords(found, first, second) {
   const strong = found.matches.filter((one) => Math.abs(one.correlation) > 0.8).length;
-  const words = found.identical ? "These are the same weights."
-    : found.score === null ? "One of them has no latent in use, so there is nothing to match."
-      : `${strong} of ${found.matches.length} matched latents say nearly the same (correlation above 0.8). Mean agreement of matched latents: ${number(found.score, 2)}; 1 would be the same code up to order and sign.`;
+  const words = found.score === null || found.identical ? null
+    : `${strong} of ${found.matches.length} matched latents say nearly the same (correlation above 0.8). Mean agreement of matched latents: ${number(found.score, 2)}; 1 would be the same code up to order and sign.`;
   const name = (run) => h("a", { href: toRun(run.id), "data-link": true }, `${run.title} (${path(run.id)})`);
-  return h("section", {}, h("p", {}, "Left: ", name(first), h("br"), "Right: ", name(second)), h("p", { class: "lead" }, words));
+  return h("section", {}, h("p", {}, "Left: ", name(first), h("br"), "Right: ", name(second)), h("p", { class: "lead" }, found.answer), words ? h("p", {}, words) : null);
 }
 
 /** The same traversal in both: a matched pair, the right one mirrored where their sign differs. */
@@ -94,7 +93,7 @@ function layers(found) {
     const drawn = { values, rows: found.rows, columns: found.columns, splits: found.splits, limits: [0, 1], rowName: "left", columnName: "right", label: `${name} of all layers` };
     return figure(heat(drawn), { name, wide: innerWidth < 760, caption: words, table: () => heatTable(drawn) });
   };
-  return h("section", { id: "layers" }, h("h2", {}, "Layer by layer"), h("p", {}, `How alike the layers are for the same ${found.n_examples} pictures: 1 is the same up to rotation and scale. The lines part encoder and decoder. Where the two measures differ, quote the smaller.`),
+  return h("section", { id: "layers" }, h("h2", {}, "Layer by layer"), h("p", {}, `How alike the layers are for the same ${found.n_examples} examples: 1 is the same up to rotation and scale. The lines part encoder and decoder. Where the two measures differ, quote the smaller.`),
     h("div", { class: "charts wide-ones" }, one("CKA", found.cka, "CKA (unbiased)"), one("Procrustes", found.procrustes, "Procrustes similarity")));
 }
 

@@ -30,7 +30,8 @@ export class Pad {
   #build() {
     this.ground = h("div", { class: "ground" });
     this.dot = h("div", { class: "dot-handle" });
-    this.pad = h("div", { class: "pad", tabindex: "0", role: "application", "aria-label": "Pad of two latents. Arrow keys move the dot." }, this.ground, this.dot);
+    const [, height, width] = this.run.shape;
+    this.pad = h("div", { class: "pad", style: { "aspect-ratio": `${width} / ${height}` }, tabindex: "0", role: "application", "aria-label": "Pad of two latents. Arrow keys move the dot." }, this.ground, this.dot);
     this.pad.addEventListener("pointerdown", (event) => { this.pad.setPointerCapture(event.pointerId); this.#drag(event); });
     this.pad.addEventListener("pointermove", (event) => this.pad.hasPointerCapture(event.pointerId) && this.#drag(event));
     this.pad.addEventListener("keydown", (event) => this.#key(event));

@@ -2,7 +2,7 @@
 
 import { get, run as address } from "../lib/api.js";
 import { h, poll, show, whenSeen } from "../lib/dom.js";
-import { KINDS, MEANING, number, path } from "../lib/format.js";
+import { exampleOf, KINDS, MEANING, number, path } from "../lib/format.js";
 import { about, diagnosis, histograms, rebuilt, scores, training } from "./sections.js";
 import { columnCharts, ColumnSteering } from "./columns.js";
 import { manipulation } from "./manipulation.js";
@@ -73,7 +73,7 @@ async function finished(place, run) {
   const pad = steering ? h("section", { id: "pad" }, h("h2", {}, "Two latents at once"), h("p", {}, "Drag the dot, or use the arrow keys. The pictures behind it are what the model draws there.")) : null;
   const shown = Object.entries(parts).filter(([key]) => drawable || !["traversals", "rebuilt"].includes(key) || (tabular && key === "traversals"));
   const links = [...(pad ? [["pad", "Two at once"]] : []), ...shown.map(([key, one]) => [key, one.querySelector("h2").textContent])];
-  show(place, heading(run), inShort(found, run.columns.length ? "row" : "picture"),
+  show(place, heading(run), inShort(found, exampleOf(run)),
     h("nav", { class: "jump", "aria-label": "On this page" }, links.map(([key, words]) => h("a", { href: `#${key}` }, words))),
     steering ? steering.element : columns ? columns.element : h("p", { class: "notice" }, run.no_decoder ? `${run.no_decoder}.` : "The examples of this run are not pictures, so there is nothing to decode into one."),
     pad, shown.map(([, one]) => one));

@@ -109,7 +109,7 @@ class Table {
     const room = (words, size) => (1.06 * wide(words) * size) / 11;
     const pixels = (name) => Math.ceil(Math.max(1.1 * room(`${column(name)}${this.sort === name ? " ↓" : ""}`, 12.3) + 20, name === "state" ? 1.1 * room(longest(name, (value) => (value === "running" ? "running 100 %" : String(value))), 13) + 42 : Math.min(260, room(longest(name, number), 13.5) + 20)));
     const most = innerWidth < 760 ? 24 : 52;
-    const names = Math.ceil(Math.max(130, room(longest("id", (id) => shortened(path(id), most)), 15) + 20));
+    const names = Math.ceil(Math.max(130, room(longest("id", (id) => shortened(path(id), most)), 15) + 26));
     const last = Math.ceil(room("59 minutes ago", 13.5) + 20);
     const total = () => 38 + names + 104 + last + this.shown.reduce((sum, name) => sum + pixels(name), 0);
     // scores that nobody asked for are shown where there is room

@@ -22,11 +22,11 @@ export async function open(place, { name }) {
 }
 
 function page(found) {
-  const words = found.answer !== null ? `${found.title} answers ${number(found.answer)}.`
+  const words = found.answer !== null ? found.findings[0] ?? `${found.title} answers ${number(found.answer)}.`
     : found.running ? `Still searching: model ${found.visits.length} is training …` : "Not finished; the same command goes on where it stopped.";
   const judged = found.visits.filter((one) => one.first !== null);
   return [h("div", { class: "heading" }, h("div", {}, h("h1", {}, `How many ${found.over}?`), h("p", { class: "quiet" }, pathOf(found.name))), h("span", { class: `state ${found.answer !== null ? "done" : found.running ? "running" : "unfinished"}` }, found.answer !== null ? "done" : found.running ? "searching" : "unfinished")),
-    h("section", {}, h("p", { class: "lead", role: "status" }, words), found.findings.map((one) => h("p", {}, one)),
+    h("section", {}, h("p", { class: "lead", role: "status" }, words), found.findings.filter((one) => one !== words).map((one) => h("p", {}, one)),
       h("p", { class: "quiet" }, `A model is trained for each number that is tried. Once it has more latents than it can use, the spare ones turn passive, and ${found.first} and ${found.second} part.`)),
     h("section", { id: "path" }, h("h2", {}, "The path"), h("div", { class: "charts" }, figure(path(found), { name: `${found.name}-path`, caption: "In the order of trying. Blue circles passed, orange diamonds did not; hollow ones are still training. A click opens the model." }),
       judged.length ? figure(criterion(found, judged), { name: `${found.name}-criterion`, caption: "The difference that decides. Below the line every latent is of use." }) : null)),

@@ -3,8 +3,9 @@
 import { decodeMany, examplePixels, get, run as address } from "../lib/api.js";
 import { h, s, sheet, show } from "../lib/dom.js";
 import { figure, redrawn } from "../lib/figure.js";
-import { metric as metricName, number, within } from "../lib/format.js";
+import { exampleOf, metric as metricName, number, tick, within } from "../lib/format.js";
 import { mosaic } from "../lib/pictures.js";
+import { fitting } from "../charts/axes.js";
 import { heat, heatTable } from "../charts/heat.js";
 import { histogram, histogramTable, lines, linesTable } from "../charts/lines.js";
 
@@ -12,20 +13,21 @@ export async function rebuilt(place, run) {
   const query = "n=12&seed=1";
   const [told, originals] = await Promise.all([get(address(run.id, `/examples?${query}`)), examplePixels(run.id, query)]);
   const drawn = await decodeMany(run.id, told.codes);
-  const cell = 64;
-  const svg = s("svg", { viewBox: `0 0 ${96 + 12 * (cell + 4)} ${2 * cell + 10}`, class: "chart sheet-figure", role: "img", "aria-label": "Originals above their reconstructions" });
+  const cell = fitting(640) < 640 ? 40 : 64;
+  const tall = Math.round((cell * originals.height) / originals.width);
+  const svg = s("svg", { viewBox: `0 0 ${96 + 12 * (cell + 4)} ${2 * tall + 10}`, class: "chart sheet-figure", role: "img", "aria-label": "Originals above their reconstructions" });
   [["original", originals], ["reconstructed", drawn]].forEach(([name, pictures], row) => {
-    const y = row * (cell + 6);
-    svg.append(s("text", { class: "tick", x: 88, y: y + cell / 2 + 4, "text-anchor": "end" }, name));
+    const y = row * (tall + 6);
+    svg.append(s("text", { class: "tick", x: 88, y: y + tall / 2 + 4, "text-anchor": "end" }, name));
     for (let place = 0; place < pictures.n; place++) {
-      svg.append(s("image", { x: 96 + place * (cell + 4), y, width: cell, height: cell, href: mosaic(pictures, 1, { first: place, n: 1 }).toDataURL(), "image-rendering": "pixelated" }));
+      svg.append(s("image", { x: 96 + place * (cell + 4), y, width: cell, height: tall, href: mosaic(pictures, 1, { first: place, n: 1 }).toDataURL(), "image-rendering": "pixelated" }));
     }
   });
   place.append(figure(svg, { name: `${run.id}-reconstructions`, wide: true, caption: "From mean codes. What is blurred or missing was too dear to keep." }));
 }
 
 const EXPLAINED = {
-  rate: ["rate", "nats a code tells about its picture"],
+  rate: ["rate", "nats a code tells about its example"],
   distortion: ["distortion", "what the reconstruction misses, in nats"],
   trace_difference: ["trace difference", "about the number of passive latents"],
   delta_kl: ["Δ KL", "below 0.03 every latent is either precise or off"],
@@ -39,14 +41,14 @@ export async function diagnosis(place, run) {
   place.append(wait);
   const found = await get(address(run.id, "/diagnosis"));
   const item = (one) => h("li", { class: one.weight }, h("b", { class: "weight" }, one.weight), h("p", {}, one.text), h("p", {}, "→ ", one.advice), h("p", { class: "quiet" }, one.reference));
-  const facts = Object.entries(found.numbers).map(([name, value]) => h("div", {}, h("dt", {}, EXPLAINED[name][0]), h("dd", {}, number(value), h("span", { class: "quiet" }, EXPLAINED[name][1]))));
+  const facts = Object.entries(found.numbers).map(([name, value]) => h("div", {}, h("dt", {}, EXPLAINED[name][0]), h("dd", {}, number(value), h("span", { class: "quiet" }, EXPLAINED[name][1].replace("example", exampleOf(run))))));
   const rows = found.latents.map((one) => h("tr", {}, h("td", {}, `latent ${one.latent}`), h("td", {}, h("span", { class: `chip ${one.type}` }, one.type)), h("td", {}, one.evidence),
     h("td", { class: "right" }, number(one.kl)), h("td", { class: "right" }, number(one.mean_variance)),
     h("td", {}, one.partner === null ? "–" : `${number(one.correlation, 2)} with latent ${one.partner}`)));
   wait.replaceWith(found.findings.length ? h("ul", { class: "findings" }, found.findings.map(item)) : h("p", {}, "Nothing stands out: this model looks healthy."),
     h("dl", { class: "numbers" }, facts),
     sheet("Every latent", ["latent", "type", "why", "KL (nats)", "mean σ²", "strongest correlation"], rows),
-    h("p", { class: "quiet" }, `From ${number(found.n_examples)} examples. σ² is how unsure the encoder is: near 0 it knows, near 1 it says nothing.`));
+    h("p", { class: "quiet" }, `From ${found.n_examples.toLocaleString("en")} examples. σ² is how unsure the encoder is: near 0 it knows, near 1 it says nothing.`));
 }
 
 export function histograms(place, found) {
@@ -94,9 +96,13 @@ export async function scores(place, run) {
   const of = (metric, which) => found.scores.find((one) => one.metric === metric && one.representation === which);
   const better = (metric) => ({ true: "higher is better", false: "lower is better" })[(of(metric, "mean") ?? of(metric, "sampled")).higher_is_better] ?? "describes, does not judge";
   const rows = names.map((metric) => h("tr", {}, h("td", {}, metricName(metric)), scoreCell(of(metric, "mean")), scoreCell(of(metric, "sampled")), h("td", { class: "quiet" }, better(metric))));
-  wait.replaceWith(h("p", {}, words), names.length ? sheet("Scores", ["metric", "mean codes", "sampled codes", "which way"], rows) : h("p", { class: "quiet" }, "This world has no factors to compare codes with."),
-    ...leftOut(found.left_out, names), ...[matrices(found.matrices, run)].filter(Boolean));
+  wait.replaceWith(h("p", {}, words), names.length ? sheet("Scores", ["metric", "mean codes", "sampled codes", "which way"], rows) : h("p", { class: "quiet" }, noScores(found)),
+    ...trivial(found.trivial.filter((name) => names.includes(name))), ...leftOut(found.left_out, names), ...[matrices(found.matrices, run)].filter(Boolean));
 }
+
+/** Why there are none: no factors, or factors without classes to count. */
+const noScores = (found) => (found.matrices.some((one) => one.title.includes("factor"))
+  ? "The quick look counts classes, and the factors of this world are continuous." : "This world has no factors to compare codes with.");
 
 function scoreCell(one) {
   if (!one) return h("td", { class: "right" }, "–");
@@ -104,6 +110,8 @@ function scoreCell(one) {
   const [value, low, high] = within(one.value, one.low, one.high);
   return h("td", { class: "right", title: one.paper }, value, h("span", { class: "quiet" }, ` ${low} … ${high}`));
 }
+
+const trivial = (names) => (names.length ? [h("p", { class: "quiet" }, `With one factor alone, what compares factors is 1 for any code that varies: ${names.map(metricName).join(", ")}.`)] : []);
 
 /** What was not measured, each reason once. */
 function leftOut(reasons, measured) {
@@ -125,17 +133,24 @@ function matrices(all, run) {
   const select = h("select", { onchange: draw }, all.map((one, place) => h("option", { value: String(place) }, name(one))));
   draw();
   return h("div", { class: "matrix" }, h("h3", {}, "The matrix behind a score"), h("label", {}, "show ", select), holder,
-    h("p", { class: "quiet" }, "A disentangled code has one strong cell in each column: one latent for each factor. The rows of passive latents are empty."));
+    h("p", { class: "quiet" }, "A disentangled code has one strong cell in each column: one latent for each factor. Rows of passive latents are empty in sampled codes; their means, though tiny, may follow a factor."));
 }
+
+/** The sum of a file: its beginning tells it apart. */
+const DIGEST = /\b([0-9a-f]{12})[0-9a-f]{20,}\b/g;
 
 export function about(place, run, kinds = ["npz", "parquet"]) {
   const flat = (value, above = "") => Object.entries(value).flatMap(([key, inner]) => {
     const name = above ? `${above}.${key}` : key;
     return inner !== null && typeof inner === "object" && !Array.isArray(inner) ? flat(inner, name) : [[name, inner]];
   });
-  const item = (value) => (value !== null && typeof value === "object" ? Object.values(value).join(" ") : value);
-  const shown = (value) => (Array.isArray(value) ? value.map(item).join(", ") : number(value)) || "–";
-  const facts = flat({ ...run.config, ...run.environment }).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, typeof value === "boolean" ? (value ? "yes" : "no") : shown(value))));
+  const item = (value) => (value !== null && typeof value === "object" ? Object.values(value).join(" ") : tick(value));
+  const shown = (value, between) => (Array.isArray(value) ? value.map(item).join(between) : typeof value === "boolean" ? (value ? "yes" : "no") : number(value)) || "–";
+  const fact = ([name, value]) => {
+    const words = shown(value, name === "command" ? " " : ", ");
+    return h("div", {}, h("dt", {}, name), h("dd", { title: words }, words.replaceAll(DIGEST, "$1…")));
+  };
+  const facts = flat({ ...run.config, ...run.environment }).map(fact);
   const take = (kind) => h("a", { class: "button", href: address(run.id, `/codes.${kind}?n=10000`), download: "" }, `codes as ${kind}`);
   const taken = kinds.length ? [h("p", {}, kinds.flatMap((kind) => [take(kind), " "])), h("p", { class: "quiet" }, "Mean, variance, sample and KL of up to 10,000 examples, with their factors.")] : null;
   place.append(...[taken, h("dl", { class: "facts" }, facts)].flat().filter(Boolean));

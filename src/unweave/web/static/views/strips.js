@@ -38,16 +38,17 @@ export function codesAlong(base, latents) {
 export function stripSheet(pictures, latents, { steps = STEPS, title = (one) => `latent ${one.latent}`,
   note = (one) => `${one.type} · ${one.kl < 0.01 ? 0 : number(one.kl, 2)} nats` } = {}) {
   const cell = Math.max(48, Math.min(64, pictures.width));
+  const tall = Math.round((cell * pictures.height) / pictures.width);
   const left = 14 + Math.ceil(Math.max(...latents.map((one) => Math.max(1.25 * wide(title(one)), wide(note(one))))));
-  const row = cell + 6;
+  const row = tall + 6;
   const [width, height] = [left + steps * cell + 2, latents.length * row + 40];
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart sheet-figure", role: "img", "aria-label": `Traversals of ${latents.length} latents` });
   latents.forEach((one, place) => {
     const strip = mosaic(pictures, steps, { first: place * steps, n: steps, gap: 0 });
     const y = place * row;
-    svg.append(s("text", { class: `end ${one.type}`, x: left - 10, y: y + cell / 2 - 2, "text-anchor": "end" }, title(one)),
-      s("text", { class: "tick", x: left - 10, y: y + cell / 2 + 13, "text-anchor": "end" }, note(one)),
-      s("image", { x: left, y, width: steps * cell, height: cell, href: strip.toDataURL(), preserveAspectRatio: "none", "image-rendering": "pixelated" }));
+    svg.append(s("text", { class: `end ${one.type}`, x: left - 10, y: y + tall / 2 - 2, "text-anchor": "end" }, title(one)),
+      s("text", { class: "tick", x: left - 10, y: y + tall / 2 + 13, "text-anchor": "end" }, note(one)),
+      s("image", { x: left, y, width: steps * cell, height: tall, href: strip.toDataURL(), preserveAspectRatio: "none", "image-rendering": "pixelated" }));
   });
   const shown = [...new Set([0, 0.25, 0.5, 0.75, 1].map((share) => (share < 0.5 ? Math.floor : Math.ceil)(share * (steps - 1))))];
   for (const step of shown) {

@@ -116,7 +116,7 @@ class Study {
     if (often.length < 2) return h("section", { id: "correlations" }, title, h("p", {}, `No two numbers are known of ${LEAST_RUNS} runs or more.`));
     const chosen = often.slice(0, MOST_METRICS);
     const columns = chosen.map((name) => this.places.map((place) => runs.value(name, place)));
-    const values = columns.map((x) => columns.map((y) => spearman(x, y)));
+    const values = columns.map((x) => columns.map((y) => spearman(x, y, LEAST_RUNS)));
     const shown = chosen.map((name) => this.names.get(name));
     const drawn = { values, rows: shown, columns: shown, diverging: true, limits: [-1, 1], label: "Rank correlations", onpick: (i, j) => { remember({ x: chosen[j], y: chosen[i] }); this.update(); this.parts.querySelector("#scatter").scrollIntoView({ behavior: "smooth" }); } };
     return h("section", { id: "correlations" }, title, h("p", {}, `Spearman's rank correlation over the ${number(this.places.filter((place) => runs.value("state", place) === "done").length)} runs of ${this.nameOf(this.places[0])}. A click on a cell shows the two above.`),
@@ -139,7 +139,7 @@ class Study {
 }
 
 /** Runs that must have a number before it is correlated with another. */
-const LEAST_RUNS = 3;
+const LEAST_RUNS = 5;
 
 const STRENGTHS = ["objective.beta", "objective.capacity", "objective.off_diagonal", "objective.gamma"];
 
