@@ -123,7 +123,7 @@ def test_latents_in_use_are_those_of_the_last_look(run, monkeypatch):
     columns = ["kl_0", "kl_1", "variance_of_mean_0", "variance_of_mean_1", "mean_variance_0", "mean_variance_1"]
     used, unused = [2.0, 2.0, 1.0, 1.0, 0.01, 0.01], [2.0, 0.0, 1.0, 0.0, 0.01, 1.0]
     for rows, n_active in (([used, used, unused], 1), ([unused, unused, used], 2)):
-        monkeypatch.setattr(Run, "history", History(columns, [0, 500, 1000], torch.tensor(rows)))
+        monkeypatch.setattr(run, "history", History(columns, [0, 500, 1000], torch.tensor(rows)))
         assert RegimeCourse()(run)["n_active"] == n_active
 
 
