@@ -283,6 +283,8 @@ def _imported(path: Path, known: frozenset[str]) -> frozenset[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)  # python -m unweave.studies.worker
     found |= {"unweave.api"} if "unweave" in found else set()
     return frozenset(found & known)
 

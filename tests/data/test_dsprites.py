@@ -283,3 +283,8 @@ def test_the_whole_world_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     expected = np.unpackbits(render(data.factors(rows).numpy()), axis=1).reshape(200, 1, 64, 64)
     assert (data.examples(rows).numpy() == expected).all()
     cache.unlink()
+
+
+def test_files_are_needed_where_images_are_not_rendered() -> None:
+    assert DSprites(source="rendered").files() == ()
+    assert DSprites(source="published").files() == (dsprites.PUBLISHED,)

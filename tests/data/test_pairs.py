@@ -2,6 +2,7 @@
 
 import inspect
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, laplace
 
 from unweave.data.factors import Factor, FactorSpace
+from unweave.data.micro import Micro
+from unweave.data.pairings import PAIRINGS
 from unweave.data.pairs import (
     change_pairs,
     changes,
@@ -19,6 +22,7 @@ from unweave.data.pairs import (
     step_probabilities,
     transitions,
 )
+from unweave.data.supervision import supervision_of
 
 SPACE = FactorSpace(
     (Factor("shape", 3, "categorical"), Factor("scale", 6), Factor("turn", 10, "cyclic"), Factor("x", 8))
@@ -206,3 +210,11 @@ def test_what_must_change_is_never_a_factor_with_a_single_value() -> None:
     space = FactorSpace((Factor("single", 1), Factor("x", 4, "ordinal"), Factor("also", 1, "ordinal")))
     pairs = transitions(space, 500, 3, rate=50.0)
     assert (pairs.first[:, 1] != pairs.second[:, 1]).all()
+
+
+def test_transitions_are_offered_where_a_factor_can_move() -> None:
+    card = Micro().card()
+    assert supervision_of(card).pairings == tuple(PAIRINGS)
+    kinds = FactorSpace((Factor("kind", 3, "categorical"),))
+    still = supervision_of(replace(card, space=kinds))
+    assert (still.steps, still.pairings) == ((), tuple(name for name in PAIRINGS if name != "transitions"))

@@ -1,5 +1,6 @@
 """Several GPUs, and GPUs that fail, with devices that are not there: who gets what, and what is said and kept."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -142,6 +143,20 @@ def test_ray_and_slurm_say_how_many_gpus_they_have(monkeypatch: pytest.MonkeyPat
     assert (OnRay().n_gpus(), OnRay(gpus=2.0).n_gpus(), OnRay(gpus=0.0).n_gpus()) == (8, 4, 0)
     assert OnSlurm(workers=5).n_gpus() == 5
     assert Here().n_gpus() == 1
+
+
+def test_a_cluster_of_our_own_is_quiet_and_goes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    ray = SimpleNamespace(
+        is_initialized=lambda: False,
+        init=lambda *places, **options: told.append((places, options)),
+        shutdown=lambda: told.append("gone"),
+        cluster_resources=dict,
+    )
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    assert OnRay(workers=3).n_gpus() == 0
+    quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
+    assert told == [(("local",), {"num_cpus": 3} | quiet), "gone"]
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, at: int, times: int) -> list[int]:

@@ -27,6 +27,22 @@ def test_a_run_has_one_holder_at_a_time(tmp_path: Path) -> None:
     assert not list((tmp_path / "holders").iterdir())
 
 
+def test_a_lease_that_another_removed_in_between_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = leases._leases
+
+    def removed(folder: Path, run_id: str) -> list[tuple[int, str]]:
+        for path in folder.iterdir():
+            path.unlink()
+        return there(folder, run_id)
+
+    with Holder(tmp_path) as holder:
+        monkeypatch.setattr(leases, "_leases", removed)
+        assert not holder.take("a")
+        monkeypatch.undo()
+        assert not holder.held
+        assert holder.take("a")
+
+
 def die_holding(home: Path) -> None:
     holder = Holder(home).__enter__()
     holder.take("a")

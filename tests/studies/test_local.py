@@ -136,3 +136,15 @@ def test_there_is_one_worker_at_least(tmp_path: Path) -> None:
     Local(1)((), tmp_path, RunOptions(), lambda pack: None)
     with pytest.raises(ValueError, match="workers must be at least 1, not 0"):
         Local(0)((), tmp_path, RunOptions(), lambda pack: None)
+
+
+def test_a_worker_that_fails_ends_though_its_input_is_open(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "unweave.studies.worker", str(tmp_path), "1.0"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        try:
+            process.stdin.write(b"no pack\n")
+            process.stdin.flush()
+            assert process.wait(60) != 0
+        finally:
+            process.kill()

@@ -117,6 +117,7 @@ def test_damage_is_a_state(tmp_path: Path) -> None:
 
 
 def test_values_of_several_kinds_become_text() -> None:
+    assert frame([{"x": [None, None]}, {"x": None}]).to_dict(as_series=False) == {"x": [[None, None], None]}
     table = frame([{"x": 1, "y": [1, 2]}, {"x": "a", "y": [0.5]}, {"z": {"k": 1}, "w": "inf"}, {"w": 1.5}])
     assert table["x"].to_list() == ["1", '"a"', None, None]
     assert table["y"].to_list() == [[1.0, 2.0], [0.5], None, None]

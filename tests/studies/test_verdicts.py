@@ -183,7 +183,11 @@ def test_trends() -> None:
     x = np.arange(6.0)
     assert compare_trend("x", x, x**3, 1).verdict == "agrees"
     assert compare_trend("x", x, -x, 1).verdict == "differs"
-    assert compare_trend("x", x, np.zeros(6), 1).verdict == "cannot tell"
+    for one, other in ((x, np.linspace(0, 1, 6)), (np.linspace(0, 1, 6), x)):
+        assert compare_trend("x", one, other, 1).verdict == "agrees"
+    for one, other in ((x, np.zeros(6)), (np.zeros(6), x)):
+        unclear = compare_trend("x", one, other, 1)
+        assert (unclear.verdict, unclear.note) == ("cannot tell", "all values are equal")
     assert compare_trend("x", x[:2], x[:2], 1).verdict == "cannot tell"
 
 

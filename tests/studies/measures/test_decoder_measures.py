@@ -17,6 +17,7 @@ from unweave.studies.measures.eigenfaces import Eigenfaces
 from unweave.studies.measures.principal import PrincipalDirections, matched
 from unweave.studies.measures.regime import RegimeCourse, looks
 from unweave.studies.measures.untrained import UntrainedDecoder
+from unweave.training.history import History
 from unweave.training.loop import train
 from unweave.training.many import train_many
 from unweave.training.run import Run
@@ -116,6 +117,14 @@ def test_the_regime_is_read_from_the_history(run):
     lenient = RegimeCourse(threshold=1e9, every=20)(run)
     assert lenient["since"] == 0
     assert lenient["share"] == 1.0
+
+
+def test_latents_in_use_are_those_of_the_last_look(run, monkeypatch):
+    columns = ["kl_0", "kl_1", "variance_of_mean_0", "variance_of_mean_1", "mean_variance_0", "mean_variance_1"]
+    used, unused = [2.0, 2.0, 1.0, 1.0, 0.01, 0.01], [2.0, 0.0, 1.0, 0.0, 0.01, 1.0]
+    for rows, n_active in (([used, used, unused], 1), ([unused, unused, used], 2)):
+        monkeypatch.setattr(run, "history", History(columns, [0, 500, 1000], torch.tensor(rows)))
+        assert RegimeCourse()(run)["n_active"] == n_active
 
 
 def test_the_regime_of_a_batch_is_that_of_its_posteriors(run):
