@@ -157,7 +157,7 @@ def test_fleets_and_studies_take_tables(tmp_path: Path) -> None:
     results = uw.run_study(study, tmp_path / "store")
     assert len(results.table) == 1
     assert "1 of 1 models are done" in results._repr_html_()
-    assert "<tr><th>worlds</th><td>table</td></tr>" in study._repr_html_()
+    assert "<tr><th>worlds</th><td>people</td></tr>" in study._repr_html_()
 
 
 def test_an_export_says_how_rows_are_scaled(run: uw.Run, tmp_path: Path) -> None:
@@ -208,5 +208,5 @@ def test_training_from_frames_and_arrays(tmp_path: Path) -> None:
         again = uw.load(tmp_path / name)
         assert len(again.data) == (20 if name == "images" else 300)
         assert again.encode(again.data[:3]).mean.shape == (3, 2)
-    with pytest.raises(ValueError, match=r"unknown option of world 'latens'. Did you mean labels"):
+    with pytest.raises(ValueError, match=r"unknown option 'latens'. Did you mean latents"):
         uw.train(frame, tmp_path / "bad", latens=3)  # type: ignore[call-arg]
