@@ -11,7 +11,7 @@ from unweave.models.kernels.correlation import correlate_taps
 from unweave.models.kernels.first import first_forward, ready
 from unweave.models.kernels.first_two import first_two_backward
 from unweave.models.kernels.layout import Layout
-from unweave.models.kernels.mapped_layers import correlate_images, folded
+from unweave.models.kernels.mapped_layers import correlate_images, spread
 from unweave.models.kernels.pixels import FLOATS, Frame
 from unweave.models.kernels.sums import add_up
 from unweave.shapes import Float, Tensor
@@ -63,7 +63,7 @@ def leaky_images_backward(
             _by_weights(join, correlate_taps(image, slope, join.kernel, product), gradients)
         slope = up(join, slope, weights, product, like=image, leak=leak, bias_gradient=bias)
     if gradients is not None:
-        # two products in one kernel, of 64 channels and more, read outside of shared memory on an H200 (Triton 3.6)
+        # apart: both products in one kernel, with 64 channels, are what by elimination an H200 faulted at (Triton 3.6)
         _by_weights(joins[0], correlate_images(examples.movedim(2, -1), slope.float(), joins[0].kernel), gradients)
     return slope
 
@@ -138,7 +138,4 @@ def _by_pixels(join: Join, slope: Tensor, weights: Tensor) -> Float[Tensor, "mod
     """The slope by the pixels that the first convolution saw."""
     n_weights = join.kernel**2 * join.n_big * join.n_small
     kernels = weights[:, join.weight_at : join.weight_at + n_weights].float()
-    # [model, row, column, big, small] · [model, pixel, small]: what every small pixel says to the pixels below it
-    pieces = slope.flatten(1, 3).float() @ kernels.view(len(weights), -1, join.n_small).transpose(1, 2)
-    pieces = pieces.unflatten(1, slope.shape[1:4]).unflatten(-1, (join.kernel, join.kernel, join.n_big))
-    return folded(pieces).movedim(-1, 2)
+    return spread(slope.float(), kernels.unflatten(1, (-1, join.n_small)), join.kernel).movedim(-1, 2)

@@ -194,10 +194,14 @@ def up(small: Small, weight: Weights, product: str) -> Big:
         from unweave.models.kernels import convolutions
 
         return convolutions.up(_join(small, weight, 1), small, _rows(weight), product)
-    n_small, n_big, kernel = weight.shape[1:4]
-    columns = _rows(weight).unflatten(1, (-1, n_small)).transpose(1, 2)
-    pieces = (small.flatten(1, 3) @ columns).unflatten(1, small.shape[1:4]).unflatten(-1, (kernel, kernel, n_big))
-    return folded(pieces)
+    n_small, _, kernel = weight.shape[1:4]
+    return spread(small, _rows(weight).unflatten(1, (-1, n_small)), kernel)
+
+
+def spread(small: Small, weights: Float[Tensor, "model place small"], kernel: int) -> Big:
+    """The same by PyTorch, with weights in the order row, column, big, small."""
+    pieces = (small.flatten(1, 3) @ weights.transpose(1, 2)).unflatten(1, small.shape[1:4])
+    return _folded(pieces.unflatten(-1, (kernel, kernel, -1)))
 
 
 def correlate(big: Big, small: Small, kernel: int, product: str) -> Weights:
@@ -247,7 +251,7 @@ def _patches(big: Big, kernel: int) -> Float[Tensor, "model batch height width p
     return seen.permute(0, 1, 2, 3, 5, 6, 4).flatten(4)
 
 
-def folded(pieces: Float[Tensor, "model batch height width row column channel"]) -> Big:
+def _folded(pieces: Float[Tensor, "model batch height width row column channel"]) -> Big:
     """What small pixels say to the big ones under their kernels, added up where kernels overlap."""
     n_models, batch, height, width, kernel, _, channels = pieces.shape
     halves = kernel // 2
