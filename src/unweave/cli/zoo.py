@@ -37,7 +37,7 @@ def run(argv: Sequence[str]) -> None:
     building.add_argument("--method", metavar="A,B", help="of a folder of runs, only those of these methods")
     building.add_argument("--world", metavar="A,B", help="only those on these worlds")
     building.add_argument("--seeds", metavar="FIRST:END", help="only those with these seeds: 0:10, or 0,3,7")
-    building.add_argument("--bits", type=int, choices=(16, 32), help="of a weight (as they are)")
+    building.add_argument("--bits", type=int, choices=(8, 16, 32), help="of a weight (as they are)")
     building.add_argument(
         "--measure", action="store_true", help="measure models that have no scores, or rounded weights"
     )
