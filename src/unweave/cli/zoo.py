@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import command, numbers, parse, whole
+from unweave.cli.options import add_quiet, command, numbers, parse, whole
 from unweave.files import as_typed
 from unweave.recipes.opened import Run
 from unweave.recipes.zoo import SHOWN, Filter, Put, build_zoo, pull, push, runs_in, zoo
@@ -33,6 +33,7 @@ def run(argv: Sequence[str]) -> None:
     parser.add_argument("what", nargs="*", metavar="WHAT", help="names and folders, as in the examples")
     parser.add_argument("--zoo", metavar="PLACE", help="a folder or an https address (the package's own)")
     parser.add_argument("--json", action="store_true", help="print the list as JSON")
+    add_quiet(parser)
     building = parser.add_argument_group("building")
     building.add_argument("--method", metavar="A,B", help="of a folder of runs, only those of these methods")
     building.add_argument("--world", metavar="A,B", help="only those on these worlds")
@@ -102,7 +103,7 @@ def _build(given: argparse.Namespace) -> None:
     measure = {"n_samples": given.samples, "seeds": given.draws, "interventions": "table"}
     measure |= {"metrics": _words(given.metrics)} if given.metrics else {}
     way = Put(given.bits, measure if given.measure else None)
-    watch = _tell if given.measure and not given.json else _keep_quiet
+    watch = _keep_quiet if given.quiet or given.json or not given.measure else _tell
     made = build_zoo(runs_in(given.what[1:], wanted), given.what[0], way, watch)
     total = sum(one.n_bytes for one in made)
     if given.json:
@@ -122,7 +123,7 @@ def _tell(name: str, place: int, total: int) -> None:
 
 
 def _keep_quiet(name: str, place: int, total: int) -> None:
-    """Models that are only copied take no time."""
+    """Nothing is told of models that are only copied: they take no time."""
 
 
 def _words(text: str | None) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ LUMA = (0.299, 0.587, 0.114)
 
 
 ORIENTATION, LYING = 0x0112, (5, 6, 7, 8)
-"""The tag of a photograph that says how it was held, and those of its values by which width and height change places."""
+"""The tag of a photograph that says how it was held, and those of its values by which it lies on its side."""
 
 
 def mode(path: Path) -> str:

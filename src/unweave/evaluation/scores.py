@@ -159,6 +159,13 @@ class Scores(Mapping[str, Number]):
         }
 
 
+def about_one_factor(scores: Scores, n_factors: int) -> str:
+    """A sentence on the scores that tell nothing where there is one factor alone; empty where there are more."""
+    trivial = [name for name in TRIVIAL if name in scores.numbers] if n_factors == 1 else []
+    told = f"With one factor alone, what compares factors is 1 for any code that varies: {', '.join(trivial)}."
+    return told if trivial else ""
+
+
 def scores_from_plain(found: Mapping[str, Any]) -> Scores:
     """Scores as :meth:`Scores.to_plain` wrote them; the parts behind them stay plain."""
     numbers = {name: _read_number(name, one) for name, one in found["scores"].items()}
