@@ -165,37 +165,46 @@ class Silent(http.server.SimpleHTTPRequestHandler):
 MEASURED = ["--measure", "--metrics", "mig,mcc", "--samples", "300", "--draws", "0"]
 
 
+@pytest.mark.parametrize(("bits", "share"), [(16, 0.6), (8, 0.4)])
 def test_a_store_becomes_a_zoo_of_rounded_weights_that_a_server_holds(
-    runs: list[Path], tmp_path: Path, served: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    bits: int,
+    share: float,
+    runs: list[Path],
+    tmp_path: Path,
+    served: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path / "cache"))
     store = str(runs[0].parent)
-    chosen = ["zoo", "build", "hosted", store, "--method", "beta_vae", "--world", "micro", "--bits", "16"]
+    chosen = ["zoo", "build", "hosted", store, "--method", "beta_vae", "--world", "micro", "--bits", str(bits)]
     assert main([*chosen, "--seeds", "1"]) == 2
     assert "no scores of its rounded weights; add --measure" in capsys.readouterr().err
     assert main([*chosen, "--seeds", "1", *MEASURED]) == 0
-    out = capsys.readouterr().out
+    out, progress = capsys.readouterr()
     assert "micro-beta_vae-1" in out
     assert " kB" in out
+    assert progress == "micro-beta_vae-1, 1 of 1\n"
     assert main([*chosen, "--seeds", "0:2", *MEASURED, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["models"] == ["micro-beta_vae-1", "micro-beta_vae-0"]
     assert told["bytes"] == sum(told["sizes"].values())
     monkeypatch.setattr("unweave.recipes.opened.evaluate", None)  # the same weights are not measured twice
-    assert main([*chosen, *MEASURED]) == 0
     capsys.readouterr()
+    assert main([*chosen, *MEASURED, "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
     assert main(["zoo", "--zoo", served]) == 0
     assert f"unweave zoo pull NAME --zoo {served}" in " ".join(capsys.readouterr().out.split())
     assert main(["zoo", "pull", "micro-beta_vae-1", "runs/pulled", "--zoo", served]) == 0
     small, large = (uw.load(place) for place in ("runs/pulled", runs[1]))
     sizes = [(one.path / "model.safetensors").stat().st_size for one in (small, large)]
-    assert sizes[0] < 0.6 * sizes[1]
+    assert sizes[0] < share * sizes[1]
     rows = small.images(50)
     assert torch.allclose(small.encode(rows).mean, large.encode(rows).mean, atol=1e-2)
     assert all(one.dtype == torch.float32 for one in small.model.state_dict().values())
     card = (small.path / "README.md").read_text()
-    assert "rounded to 16 bits; the scores are those of the rounded weights" in card
+    assert f"rounded to {bits} bits; the scores are those of the rounded weights" in card
     assert f"| mig | {float(small.scores['mean']['mig']):.3f} |" in card
     assert "Of 300 examples.\n" in card
     assert zoo(served).find("micro-beta_vae-1").scores["mig"] == zoo("hosted").find("micro-beta_vae-1").scores["mig"]
