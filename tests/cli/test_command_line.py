@@ -201,6 +201,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
 
 TABLES = [
     "worlds",
+    "zoo",
     "show runs/demo --examples 50",
     f"train micro {TINY} --seed 0:2 --quiet",
     "measure codes.npz --metrics mig,dci,gaussian_wasserstein_correlation --seeds 2 --adjust chance --quiet",

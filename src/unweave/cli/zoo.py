@@ -68,12 +68,9 @@ def _list(what: Sequence[str], place: str | None, as_json: bool) -> None:
                     for one in found])  # fmt: skip
         return
     scores = [name for name in SHOWN if any(name in one.scores for one in found)]
-    rows = [
-        [one.name, one.world, one.objective, str(one.latents), *(_score(one.scores.get(name)) for name in scores)]
-        for one in found
-    ]
-    titles = [name.partition(".")[0].removesuffix("_score") for name in scores]
-    print_table(f"zoo at {found.place}", ["name", "world", "objective", "latents", *titles], rows)
+    rows = [[one.name, one.world, one.objective, *(_score(one.scores.get(name)) for name in scores)] for one in found]
+    titles = [name.partition(".")[0].removesuffix("_vae_score") for name in scores]
+    print_table(f"zoo at {found.place}", ["name", "world", "objective", *titles], rows)
     where = f" --zoo {as_typed(place)}" if place else ""
     load = f"uw.zoo({place!r}).load('NAME')" if place else "uw.load('zoo:NAME')"
     say(f"scores are of mean codes. Open one with {load}, or bring it here with: unweave zoo pull NAME{where}")
