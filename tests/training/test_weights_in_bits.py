@@ -48,6 +48,7 @@ def test_eight_bits_take_a_quarter_of_32_and_are_written_once() -> None:
     assert len(small) < 0.35 * len(content)
     assert (bits_of(content, PLACE), bits_of(small, PLACE)) == ({32}, {8})
     assert in_bits(small, 8, PLACE) is small
+    assert in_bits(to_bytes(weights(), {"shape": "1,2", "more": "x"}), 8, PLACE)[-4000:] == small[-4000:]
     for bits in (16, 32):
         wide = in_bits(small, bits, PLACE)
         assert bits_of(wide, PLACE) == {bits}
@@ -60,6 +61,7 @@ def test_eight_bits_take_a_quarter_of_32_and_are_written_once() -> None:
     [
         ({"bias": torch.tensor([1e6])}, "bias of model.safetensors has weights too large for 8 bits; keep 32"),
         ({"large": torch.full((64, 65), torch.inf)}, "large of .* has weights too large"),
+        ({"large": torch.full((64, 65), torch.nan)}, "large of .* has weights too large"),
         ({"own": torch.zeros(2, dtype=torch.int8)}, "whole numbers of 8 bits beside its weights; keep 16"),
     ],
 )
@@ -131,9 +133,15 @@ def test_an_odd_scale_is_one_sentence(
     assert "a scale a row" in told
 
 
+def test_weights_of_a_later_kind_are_refused() -> None:
+    content = to_bytes({":bits": torch.tensor(4), "w": torch.zeros(2, 2, dtype=torch.int8)})
+    with pytest.raises(ValueError, match="of a kind that this version of unweave does not know"):
+        read_tensors(content, PLACE)
+
+
 def test_scales_without_the_mark_of_eight_bits_are_none_of_the_model(small: uw.Run, tmp_path: Path) -> None:
     held, metadata = from_bytes(small.files.read("model.safetensors"))
-    del metadata["bits"]
+    del held[":bits"]
     folder = RunFolder(tmp_path / "odd")
     folder.write("config.json", small.files.read("config.json"))
     folder.write("model.safetensors", safetensors.torch.save(held, metadata))

@@ -110,12 +110,12 @@ def read_tensors(content: bytes, place: Path) -> tuple[Tensors, dict[str, str]]:
         tensors, metadata = from_bytes(content)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, safetensors.SafetensorError) as error:
         raise ValueError(f"{place} holds no weights that can be read") from error
-    metadata = metadata if isinstance(metadata, dict) else {}
-    return (_from_8_bits(tensors, place) if metadata.get(BITS) == "8" else tensors), metadata
+    found = _from_8_bits(tensors, place) if BITS in tensors else tensors
+    return found, metadata if isinstance(metadata, dict) else {}
 
 
-BITS, SCALE, LARGEST, SMALL = "bits", ":scale", 127, 4096
-"""Metadata of a file of 8-bit weights; how the names of scales end; the largest 8-bit weight; tensors that keep 16."""
+BITS, SCALE, LARGEST, SMALL = ":bits", ":scale", 127, 4096
+"""The mark of a file of 8-bit weights; how the names of scales end; the largest such weight; what keeps 16 bits."""
 
 
 def in_bits(content: bytes, bits: int, place: Path) -> bytes:
@@ -127,7 +127,6 @@ def in_bits(content: bytes, bits: int, place: Path) -> bytes:
     if bits_of(content, place) == {bits}:
         return content
     tensors, metadata = read_tensors(content, place)
-    metadata = {name: word for name, word in metadata.items() if name != BITS}
     if bits == 8 and any(one.dtype == torch.int8 for one in tensors.values()):
         raise ValueError(f"{place} has whole numbers of 8 bits beside its weights; keep 16 bits or 32")
     kind = torch.float32 if bits == 32 else torch.float16
@@ -135,7 +134,7 @@ def in_bits(content: bytes, bits: int, place: Path) -> bytes:
     for name, one in tensors.items():
         if bits == 8 and one.is_floating_point() and one.dim() > 1 and one.numel() > SMALL:
             changed[name], changed[name + SCALE] = _to_8_bits(one.float())
-            metadata[BITS] = "8"
+            changed[BITS] = torch.tensor(8)  # among the tensors: metadata have no order, and files should
         else:
             changed[name] = one.to(kind) if one.is_floating_point() else one
     if wrong := [name for name, one in changed.items() if not bool(one.isfinite().all())]:
@@ -145,8 +144,9 @@ def in_bits(content: bytes, bits: int, place: Path) -> bytes:
 
 def bits_of(content: bytes, place: Path) -> set[int]:
     """How many bits the weights of a file have: 8 where some do, else one number or several."""
-    tensors, metadata = read_tensors(content, place)
-    if metadata.get(BITS) == "8":
+    read_tensors(content, place)
+    tensors, _ = from_bytes(content)
+    if BITS in tensors:
         return {8}
     return {8 * one.element_size() for one in tensors.values() if one.is_floating_point()}
 
@@ -155,13 +155,15 @@ def _to_8_bits(weights: Tensor) -> tuple[Tensor, Tensor]:
     """Whole numbers from -127 to 127, and for each row what they are to be multiplied by."""
     # scale_i = max_j |w_ij| / 127,  q_ij = round(w_ij / scale_i); a row of zeros has the scale 1
     scale = weights.flatten(1).abs().amax(1) / LARGEST
-    scale = torch.where(scale > 0, scale, 1.0)
+    scale = torch.where(scale == 0, 1.0, scale)
     return (weights / _beside(scale, weights)).round().clamp(-LARGEST, LARGEST).to(torch.int8), scale
 
 
 def _from_8_bits(tensors: Tensors, place: Path) -> Tensors:
+    if tensors[BITS].tolist() != 8:
+        raise ValueError(f"{place} holds weights of a kind that this version of unweave does not know")
     scales = {name.removesuffix(SCALE): one for name, one in tensors.items() if name.endswith(SCALE)}
-    weights = {name: one for name, one in tensors.items() if not name.endswith(SCALE)}
+    weights = {name: one for name, one in tensors.items() if name != BITS and not name.endswith(SCALE)}
     for name in sorted({*scales, *(name for name, one in weights.items() if one.dtype == torch.int8)}):
         whole, scale = weights.get(name), scales.get(name)
         if whole is None or scale is None or whole.dtype != torch.int8 or whole.dim() < 2 or not _fits(scale, whole):
