@@ -14,7 +14,7 @@ from unweave.data import smallnorb
 from unweave.data.factors import Factor, FactorSpace
 from unweave.data.smallnorb import SmallNORB, read_matrix
 
-MAGIC = {"u1": 0x1E3D4C55, "<i4": 0x1E3D4C54, "<f4": 0x1E3D4C51, "<i2": 0x1E3D4C56}
+MAGIC = {"u1": 0x1E3D4C55, "<i4": 0x1E3D4C54, "<f4": 0x1E3D4C51, "<i2": 0x1E3D4C56, "<f8": 0x1E3D4C53}
 
 
 def matrix(values: np.ndarray, kind: str) -> bytes:
