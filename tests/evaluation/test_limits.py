@@ -18,12 +18,15 @@ from unweave.evaluation import evaluation, over_training, points
 from unweave.evaluation.activations import activations
 from unweave.evaluation.encode import encode, factor_names
 from unweave.evaluation.evaluation import evaluate, protocol_of_scores
+from unweave.evaluation.learnt_same import AXES, SAME, learnt_same
 from unweave.evaluation.measure import measure
 from unweave.evaluation.points import points_of_data, points_of_frame, points_of_run
+from unweave.evaluation.score_differences import _unpaired
 from unweave.evaluation.scores import scores_from_plain
-from unweave.evaluation.similarity import _title, compare_runs
+from unweave.evaluation.similarity import Matched, Similarity, _title, compare_runs
 from unweave.evaluation.tables import Roles, as_variance, read_tables
 from unweave.evaluation.traversal import plane, strips
+from unweave.metrics.similarity.matching import matching
 from unweave.models.objectives import AE
 
 TOLD = list[tuple[int, int, str]]
@@ -260,4 +263,59 @@ def test_what_scores_were_measured_on_in_words() -> None:
     )
     assert protocol_of_scores({"n_samples": 9, "n_world": None, "sampled": {"settings": {}}}) == (
         "9 examples, drawn by seed 0, interventions among them"
+    )
+
+
+def test_draws_that_go_together_by_chance_still_spread() -> None:
+    draws = np.array([1.0, 2.0, 4.0, math.nan, 3.0])
+    found = _unpaired(draws, draws + 7.0)
+    wanted = math.sqrt(2 * np.nanvar(draws, ddof=1))
+    assert found[[0, 1, 2, 4]].tolist() == pytest.approx([-wanted, wanted, -wanted, -wanted])
+    assert math.isnan(found[3])
+    assert np.isnan(_unpaired(draws[2:4], draws[2:4])).all(), "one draw has no spread"
+    apart = _unpaired(draws[:3], np.array([2.0, 1.0, 1.0]))
+    assert np.var(apart, ddof=1) == pytest.approx(np.var(draws[:3], ddof=1) + 1 / 3)
+
+
+def test_variances_belong_to_the_mean_codes(run: uw.Run) -> None:
+    given = {"metrics": ["traces"], "n_samples": 60, "seeds": 0}
+    assert "traces" in evaluate(run, representations=["mean"], **given).scores["mean"].numbers
+    with pytest.raises(ValueError, match="traces: needs the codes' posterior variances"):
+        evaluate(run, representations=["sampled"], **given)
+
+
+def matched(alike: float, n_used: tuple[int, int] = (2, 2), axes: float = 1.0, **given: bool) -> Matched:
+    codes = torch.tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 5.0]])
+    found = replace(matching(codes, codes), score=axes)
+    return Matched("a", "b", found, **{"identical": False} | given, n_used=n_used, alike=alike)
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "words"),
+    [
+        (matched(0.0, identical=True), True, "their weights are equal to the last bit."),
+        (matched(0.0, (0, 0)), True, "and that is nothing: neither uses a latent."),
+        (matched(1.0, (0, 1)), False, "They differ: a uses no latents, b uses 1 latent."),
+        (matched(1.0, (2, 0)), False, "They differ: a uses 2 latents, b uses no latents."),
+        (matched(SAME), True, "and latent by latent (1.00)."),
+        (matched(SAME - 1e-6), False, "They differ: their mean codes are alike to"),
+        (matched(1.0, axes=AXES), True, f"and latent by latent ({AXES:.2f})."),
+        (matched(1.0, axes=AXES - 1e-6), True, "so their axes lie otherwise."),
+    ],
+)
+def test_two_models_learnt_the_same(one: Matched, same: bool, words: str) -> None:
+    found = learnt_same(Similarity(("a", "b"), (), (one,), 5))
+    assert found.same is same
+    assert words in found.sentence
+
+
+def test_several_models_learnt_the_same() -> None:
+    assert repr(Similarity(("a",), (), (), 5)) == "one run, 0 comparisons"
+    found = learnt_same(Similarity(("a", "b", "c"), (), (matched(1.0), matched(0.99), matched(1.0)), 5))
+    assert found.same
+    assert found.sentence.startswith("They learnt the same: all 3 pairs do, the least alike to 0.99")
+    found = learnt_same(Similarity(("a", "b", "c"), (), (matched(1.0), matched(0.3), matched(0.2)), 5))
+    assert not found.same
+    assert found.sentence.startswith(
+        "They differ: 2 of 3 pairs, most of all a and b, whose mean codes are alike to 0.20"
     )
