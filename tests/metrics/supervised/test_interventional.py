@@ -82,10 +82,11 @@ def test_votes_are_those_of_a_plain_loop() -> None:
 
 def test_votes_do_not_depend_on_where_the_codes_lie() -> None:
     rng = np.random.default_rng(0)
-    batches, fixed, reference = rng.normal(size=(30, 2, 3)), np.arange(30) % 3, rng.normal(size=(50, 3))
+    batches, fixed = rng.integers(-9, 9, (30, 4, 3)).astype(float), np.arange(30) % 3
+    reference = rng.integers(-9, 9, (50, 3)).astype(float)
     near = factor_vae_of_draws(batches, fixed, reference)
     assert int(near.votes.sum()) == 20, "two thirds are counted"
-    far = factor_vae_of_draws(batches + 1e7, fixed, reference + 1e7)
+    far = factor_vae_of_draws(batches + 2.0**52, fixed, reference + 2.0**52)  # where only whole numbers are left
     assert np.array_equal(near.votes.numpy(), far.votes.numpy())
 
 
