@@ -16,6 +16,7 @@ import unweave as uw
 from unweave.data.micro import Micro
 from unweave.sealed import sealed
 from unweave.studies import leases, outage, pack, train_and_measure
+from unweave.studies import sweep as sweeping
 from unweave.studies.cost import cost_of, words_of
 from unweave.studies.executors import local
 from unweave.studies.executors.local import Local
@@ -296,3 +297,9 @@ def test_what_is_swept_is_measured(tmp_path: Path) -> None:
     sweep(store)
     assert not (logs / "worker-1.txt").exists()
     assert not (tmp_path / "fleet-000000000000").exists()
+
+
+def test_what_leads_nowhere_has_its_own_size(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x" * 9)
+    (tmp_path / "link").symlink_to("gone")
+    assert [sweeping._size(tmp_path / name) for name in ("file", "link", "missing")] == [9, 4, 0]
