@@ -97,3 +97,11 @@ def test_rotations_are_orthogonal_to_a_millionth() -> None:
                 entangle(factors, (UNIFORM, UNIFORM), turn * (1.0 + share))
     with pytest.raises(ValueError, match="must describe each of the 2 factors, given 3"):
         entangle(factors, (UNIFORM,) * 3)
+
+
+def test_the_embedding_learns_a_place_for_every_value_or_a_line_for_each_label() -> None:
+    architecture = Architecture((3,), 3, Linear(), labels=(4, 2, 5))
+    for ordered, learned_sigma, wanted in ((False, False, [4, 2, 5]), (True, False, [2, 2, 2]), (True, True, [3, 2, 2, 2])):
+        method = SemiVAE("embed", ordered=ordered, learned_sigma=learned_sigma)
+        parts = method.networks(architecture)["supervision"].parameters()
+        assert sorted(part.numel() for part in parts) == sorted(wanted)

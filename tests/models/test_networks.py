@@ -200,6 +200,11 @@ def test_a_maxout_unit_is_the_larger_of_two_neighbours():
     assert n == 2
     torch.testing.assert_close(trunk(x), torch.stack([plain[:, :2].amax(1), plain[:, 2:].amax(1)], 1))
     assert Maxout(()).trunk((2, 3), 4)[1] == 10
+    deep, n = Maxout((5, 3, 4)).trunk((2,))
+    assert [tuple(layer.weight.shape) for layer in deep.layers] == [(10, 2), (6, 5), (8, 3)]
+    assert (n, deep(torch.zeros(3, 2)).shape) == (4, (3, 4))
+    mirror = Maxout((5, 3, 4)).decoder(2, (1, 6))
+    assert [tuple(layer.weight.shape) for layer in mirror.hidden.layers] == [(4, 2), (3, 4), (5, 3)]
 
 
 def test_what_is_joined_stands_beside_the_example():

@@ -49,6 +49,14 @@ def test_draws_are_those_of_their_step_whatever_was_asked_before(data: Data, in_
         assert same or not in_place
 
 
+def test_blocks_are_new_unless_somebody_holds_on_to_them(data: Data) -> None:
+    drawing = Drawing(source_of([ONE], data))
+    first = drawing(0)["noise"]
+    kept = first.clone()
+    drawing(64)
+    assert torch.equal(first, kept)
+
+
 def test_rows_of_a_holdout_are_what_the_seed_leaves() -> None:
     assert training_rows(ONE, 10) is None
     rows = training_rows(replace(ONE, holdout=0.3, seed=2), 10)
