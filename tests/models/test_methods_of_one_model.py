@@ -101,7 +101,11 @@ def test_rotations_are_orthogonal_to_a_millionth() -> None:
 
 def test_the_embedding_learns_a_place_for_every_value_or_a_line_for_each_label() -> None:
     architecture = Architecture((3,), 3, Linear(), labels=(4, 2, 5))
-    for ordered, learned_sigma, wanted in ((False, False, [4, 2, 5]), (True, False, [2, 2, 2]), (True, True, [3, 2, 2, 2])):
+    for ordered, learned_sigma, wanted in (
+        (False, False, [4, 2, 5]),
+        (True, False, [2, 2, 2]),
+        (True, True, [3, 2, 2, 2]),
+    ):
         method = SemiVAE("embed", ordered=ordered, learned_sigma=learned_sigma)
         parts = method.networks(architecture)["supervision"].parameters()
         assert sorted(part.numel() for part in parts) == sorted(wanted)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.models.kernels.layout import Layout
 from unweave.models import optimisers
+from unweave.models.kernels.layout import Layout
 from unweave.models.optimisers import OPTIMISERS, SGD, AdaGrad, Adam, AdamW, StackedUpdate
 
 NAMES = {"encoder.weight": (3, 4), "encoder.bias": (3,), "quantiser.values": (2, 5)}
@@ -127,9 +127,7 @@ def test_what_was_prepared_is_used_and_is_what_adam_needs():
     held = []
     for prepared in ((), (one, two), (one * 2, two)):
         stack = torch.ones(1, 2)
-        given = StackedUpdate(
-            torch.ones(1, 2), torch.tensor([0.1]), count, torch.tensor([True]), prepared=prepared
-        )
+        given = StackedUpdate(torch.ones(1, 2), torch.tensor([0.1]), count, torch.tensor([True]), prepared=prepared)
         optimiser.update_stack(stack, optimiser.start_stack(stack), given)
         held.append(1.0 - float(stack[0, 0]))
     assert held[1] == held[0]

@@ -1,4 +1,4 @@
-"""Batches: blocks of draws, what data must have for a method, several worlds in one store, thresholds of held-out rows."""
+"""Batches: blocks of draws, what data must have for a method, several worlds in one store, rows that are held out."""
 
 from dataclasses import replace
 from typing import Any

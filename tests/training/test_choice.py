@@ -41,9 +41,7 @@ def named(name: str, template: Autoencoder) -> Portable:
 
 def test_sizes_are_those_that_one_counts() -> None:
     assert choice.size_of(BASE, FORM) == (MODEL, MODEL, BETWEEN, 4)
-    assert choice.size_of(replace(BASE, objective=SMALL_FACTOR), FORM) == (
-        MODEL + BESIDE, MODEL, BETWEEN + ENCODED, 4
-    )
+    assert choice.size_of(replace(BASE, objective=SMALL_FACTOR), FORM) == (MODEL + BESIDE, MODEL, BETWEEN + ENCODED, 4)
     # one head, three latents of ten values each; the quantiser is a layer too; nothing lies in a stack of the backend's
     quantised = choice.size_of(replace(BASE, objective=QLAE()), FORM)
     assert quantised == (MODEL - (8 * 3 + 3) + 3 * 10, 0, 5 * (8 + 3 + 3 + 8 + 6), 4)
@@ -53,7 +51,9 @@ def test_kernels_store_two_bytes_where_products_are_short(monkeypatch: pytest.Mo
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     conv = replace(BASE, world=Micro(), network=Conv((4, 4), (4, 4), 8))
     stored = {
-        (kind, precision): choice.size_of(replace(one, plan=Plan("cuda", 1, precision, dense)), Form((1, 16, 16))).stored
+        (kind, precision): choice.size_of(
+            replace(one, plan=Plan("cuda", 1, precision, dense)), Form((1, 16, 16))
+        ).stored
         for kind, one, dense in (
             ("conv", conv, "auto"),
             ("mlp", BASE, "auto"),

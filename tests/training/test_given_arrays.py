@@ -103,7 +103,7 @@ def test_axes_are_read_the_plainest_way_first():
         as_images(np.zeros((2, 3, 6, 8, 1)), COLOUR)
     with pytest.raises(ValueError, match=r"examples of 3 \(numbers\), one or many, and was given 2 × 2"):
         as_images(np.zeros((2, 2)), (3,))
-    with pytest.raises(ValueError, match="was given 6 × 8$"):
+    with pytest.raises(ValueError, match=r"was given 6 × 8$"):
         as_images(np.zeros((6, 8)), COLOUR)
 
 

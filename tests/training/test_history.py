@@ -36,7 +36,10 @@ def test_six_names_are_shown_and_more_are_hinted_at() -> None:
 
 
 def rows_of(step: int) -> list[Rows]:
-    return [Rows(["loss"], torch.tensor([[step + 0.1], [step + 0.2]])), Rows(["loss", "kl"], torch.full((1, 2), float(step)))]
+    return [
+        Rows(["loss"], torch.tensor([[step + 0.1], [step + 0.2]])),
+        Rows(["loss", "kl"], torch.full((1, 2), float(step))),
+    ]
 
 
 def test_rows_are_fetched_when_there_are_many_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:

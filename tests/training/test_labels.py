@@ -103,7 +103,10 @@ def test_labels_that_a_model_does_not_know_are_refused() -> None:
     assert checked_labels([[2, -7.5], [0, 1e9]], 2, names, sizes).tolist() == [[2.0, -7.5], [0.0, 1e9]]
     for wrong, words in (
         (None, r"together with their labels \(shape, angle\), and got none"),
-        ([[2, 1]], r"2 images need as many rows of labels with the columns shape, angle, not a table of shape \(1, 2\)"),
+        (
+            [[2, 1]],
+            r"2 images need as many rows of labels with the columns shape, angle, not a table of shape \(1, 2\)",
+        ),
         ([[2, 1, 1], [0, 0, 0]], r"not a table of shape \(2, 3\)"),
         ([[2, 1], [3, 1]], "the label shape must be a whole number in 0…2, not 3"),
         ([[1.5, 1], [0, 1]], "the label shape must be a whole number in 0…2, not 1.5"),

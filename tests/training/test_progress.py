@@ -53,7 +53,8 @@ class Two:
 
 
 @pytest.mark.parametrize(
-    ("done", "rate", "left"), [(40, 2.0, "30 s"), (40, 0.0, "?"), (100, 0.0, "0 s"), (100, 2.0, "0 s"), (40, 0.5, "2 min")]
+    ("done", "rate", "left"),
+    [(40, 2.0, "30 s"), (40, 0.0, "?"), (100, 0.0, "0 s"), (100, 2.0, "0 s"), (40, 0.5, "2 min")],
 )
 def test_a_line_tells_how_far_and_how_long(done: int, rate: float, left: str) -> None:
     out = io.StringIO()

@@ -49,7 +49,10 @@ def test_networks_begin_as_parts_of_finished_runs(run: Run, tmp_path: Path) -> N
     anyone = replace(given, checksum="")
     fill_given(Perturbation(foster=(anyone,), diminish=(anyone,)), networks)
     RunFolder(tmp_path).write("config.json", b"{}")
-    for asked in (lambda: given_run(str(tmp_path)), lambda: check_given(Perturbation((replace(given, run=str(tmp_path)),)))):
+    for asked in (
+        lambda: given_run(str(tmp_path)),
+        lambda: check_given(Perturbation((replace(given, run=str(tmp_path)),))),
+    ):
         with pytest.raises(FileNotFoundError, match="has no trained model"):
             asked()
 
@@ -108,7 +111,9 @@ def test_scores_are_tables_of_one_or_two_kinds_of_codes() -> None:
         assert export._with_interval({"value": 0.3} | half) == "0.300"
 
 
-def test_names_with_one_stroke_are_the_hubs_and_others_are_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_with_one_stroke_are_the_hubs_and_others_are_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[str] = []
     hub = SimpleNamespace(snapshot_download=lambda name, allow_patterns: asked.append(name) or str(tmp_path))
     monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", hub)
