@@ -8,6 +8,7 @@ import torch
 
 from unweave import rng
 from unweave.data.micro import Micro
+from unweave.data.procedural.nuisances import Tint
 from unweave.data.synthetic import SynthLin
 from unweave.data.world import Data
 from unweave.models.networks import MLP
@@ -171,3 +172,17 @@ def test_zeros_stand_for_weights_and_buffers() -> None:
     assert {name: one.tolist() for name, one in held.items()} == {name: [0.0] * 3 for name in held}
     assert len(held) == 4
     assert next(iter(network.parameters())).is_meta
+
+
+@pytest.mark.parametrize("part", ["images", "second_images"])
+def test_nuisances_are_drawn_for_every_row_of_every_step(data: Data, part: str) -> None:
+    shaded = replace(data, nuisance=Tint())
+    source = source_of([replace(ONE, objective=FactorVAE(), seed=seed) for seed in (3, 4)], shaded)
+    draws = {name: drawn[0] for name, drawn in batches.draw(source, torch.tensor([7])).items()}
+    found = batches.images(source, draws, part)
+    assert found.shape == (2, 4, 3, *data.shape[1:])
+    purpose = {"images": rng.Purpose.NUISANCE, "second_images": rng.Purpose.SECOND_NUISANCE}[part]
+    for member, seed in enumerate((3, 4)):
+        drawn = rng.uniform(seed, purpose, 7, 4, 3)
+        plain = data.examples(draws[f"rows of {part}"][member])
+        torch.testing.assert_close(found[member], Tint().apply(plain, drawn))

@@ -16,8 +16,8 @@ from unweave.runs.folder import RunFolder
 from unweave.training import checkpoint, many
 from unweave.training.experiment import Experiment, Plan
 from unweave.training.fleet.stepper import Stepper
-from unweave.training.many import fault_words, is_gpu_fault, train_many
-from unweave.training.running import GpuFailed, RunOptions
+from unweave.training.many import fault_words, home_and_place, is_gpu_fault, train_many
+from unweave.training.running import GpuFailed, Interrupted, RunOptions
 
 BASE = Experiment(
     SynthNonLin(n_points=50), network=MLP((4,), (4,)), likelihood=Gaussian(), steps=6, batch_size=3, latents=2,
@@ -136,3 +136,42 @@ def test_a_fleet_is_named_by_its_members(tmp_path: Path) -> None:
     names = [many._home(pairs(n)).path.name for n in (1, 2, 2)]
     assert names[1] == names[2] != names[0]
     assert all(name.startswith("fleet-") and len(name) == len("fleet-") + 12 for name in names)
+
+
+def test_a_run_is_found_in_its_own_folder_or_in_its_fleets(tmp_path: Path) -> None:
+    stops = RunOptions(stop=lambda: True)
+    with pytest.raises(Interrupted):
+        train_many([replace(BASE, seed=seed) for seed in range(3)], tmp_path, how=stops)
+    members = sorted(path for path in tmp_path.iterdir() if not path.name.startswith("fleet-"))
+    places = {home_and_place(RunFolder(path))[1] for path in members}
+    (home,) = {home_and_place(RunFolder(path))[0].path for path in members}
+    assert (places, home.name[:6]) == ({0, 1, 2}, "fleet-")
+    (alone,) = train_many([BASE], tmp_path / "alone")
+    found, place = home_and_place(RunFolder(alone))
+    assert (found.path, place) == (alone, 0)
+    assert many.resume_fleet(RunFolder(members[0]), None, RunOptions()) is True
+    assert all((path / "model.safetensors").exists() for path in members)
+    assert many.resume_fleet(RunFolder(alone), None, RunOptions()) is False
+
+
+def test_members_in_processes_are_those_that_have_not_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, asked = list[str](), list[list[str]]()
+    monkeypatch.setattr(many, "say", said.append)
+    monkeypatch.setattr(many, "usable_cores", lambda: 2)
+    given = [(replace(BASE, seed=seed), RunFolder(tmp_path / str(seed))) for seed in range(4)]
+    given[1][1].write("model.safetensors", b"")
+
+    def work(experiments: Any, folders: list[Path], *, data: Any, how: Any) -> list[str]:
+        asked.append([path.name for path in folders])
+        for path in folders if len(asked) == 1 else ():
+            RunFolder(path).write("failure.json", b"{}")
+        return ["one failed"]
+
+    monkeypatch.setattr(many, "train_side_by_side", work)
+    many._in_processes(given, BASE.world.load(), RunOptions())
+    assert asked == [["0", "2", "3"]]
+    assert said == ["3 models, 2 at a time in single-threaded processes", "one failed"]
+    later = [(BASE, RunFolder(tmp_path / "later"))]
+    with pytest.raises(Interrupted, match="stopped; the same command goes on"):
+        many._in_processes(later, BASE.world.load(), RunOptions())
+    assert said[2] == "1 models, 1 at a time in single-threaded processes"

@@ -83,3 +83,23 @@ def test_a_bar_moves_where_there_is_a_terminal() -> None:
     bar = SimpleNamespace(update=lambda task, **given: moved.append(given))
     progress._move(bar, 0, StepReport(3, 9, False, Two()), 1.0)
     assert (moved[0]["completed"], moved[0]["total"]) == (3, 9)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_has_a_bar_and_a_file_has_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    texts = []
+    for out in (Terminal(), io.StringIO()):
+        with progress.progress("two", out) as watch:
+            for done in (0, 9):
+                watch(StepReport(done, 9, False, Two()))
+        texts.append(out.getvalue())
+    assert "step 9 of 9" not in texts[0]
+    assert "\x1b[" in texts[0]
+    assert texts[1].startswith("two: step 9 of 9, 2 models")

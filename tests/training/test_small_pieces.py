@@ -163,3 +163,21 @@ def test_the_mean_loss_is_that_of_models_that_tell_one() -> None:
     mean, n = StepReport(1, 2, True, Told()).mean_loss()
     assert mean != mean
     assert n == 0
+
+
+def test_without_a_folder_a_run_lies_below_runs_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert train(ONE) == Path("runs") / ONE.resolve().id
+    assert (tmp_path / "runs" / ONE.resolve().id / "model.safetensors").exists()
+
+
+def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace())
+    assert memory.keep_freed_memory() is False
+
+
+def test_an_export_of_settings_that_nobody_knows_is_another_model(run: Run, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "out")
+    folder.write_json("config.json", {"experiment": {"world": "none"}})
+    with pytest.raises(ValueError, match="holds another model"):
+        uw.export(run, folder.path)
