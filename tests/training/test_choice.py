@@ -15,6 +15,7 @@ from unweave.models.networks import MLP, Conv
 from unweave.models.objectives import GVAE, QLAE, BetaVAE, FactorVAE
 from unweave.training.experiment import Experiment, Form, Plan
 from unweave.training.fleet import choice, share
+from unweave.training.fleet.engine import FleetEngine
 from unweave.training.fleet.members import arrange
 from unweave.training.fleet.portable import Portable, portable
 
@@ -178,6 +179,15 @@ def test_a_rehearsal_has_the_shapes_of_a_step(monkeypatch: pytest.MonkeyPatch) -
         assert noise.shape == (16, 5, 4)
         stored = data.store.shape[1:] if reads_stored and data.comes_as_stored else data.shape
         assert examples.shape == (16, 5, *stored)
+        assert examples.dtype == (data.store.dtype if reads_stored and data.comes_as_stored else torch.float32)
+    assert data.comes_as_stored
+    assert data.store.dtype != torch.float32
+
+
+def test_a_cpu_maps_its_layers_and_says_nothing_of_kernels() -> None:
+    one = replace(BASE, objective=QLAE())
+    engine = FleetEngine([one, replace(one, seed=1)], BASE.world.load(), pytest.fail)
+    assert engine.name == "mapped"
 
 
 def test_an_error_without_words_is_said_too() -> None:

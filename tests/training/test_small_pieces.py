@@ -181,3 +181,13 @@ def test_an_export_of_settings_that_nobody_knows_is_another_model(run: Run, tmp_
     folder.write_json("config.json", {"experiment": {"world": "none"}})
     with pytest.raises(ValueError, match="holds another model"):
         uw.export(run, folder.path)
+
+
+def test_files_of_the_hub_may_be_links_with_or_without_checksums(run: Run, tmp_path: Path) -> None:
+    target, linked = uw.export(run, tmp_path / "out"), tmp_path / "linked"
+    linked.mkdir()
+    for path in target.iterdir():
+        (linked / path.name).symlink_to(path)
+    for _ in range(2):
+        assert uw.from_pretrained(linked).architecture == run.model.architecture
+        (linked / "SHA256SUMS").unlink(missing_ok=True)
