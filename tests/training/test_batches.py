@@ -96,6 +96,11 @@ def test_latents_that_a_member_does_not_have_get_no_noise(data: Data) -> None:
     source = source_of([replace(ONE, latents=1), replace(ONE, latents=3)], data)
     assert source.latent_mask is not None
     assert source.latent_mask.tolist() == [[[1.0, 0.0, 0.0]], [[1.0, 1.0, 1.0]]]
+    noise = batches.draw(source, torch.tensor([5]))["noise"][0]
+    assert noise[0, :, 1:].abs().sum() == 0.0
+    for member, one in enumerate(source.seeds.tolist()):
+        wanted = rng.normal(one, rng.Purpose.NOISE, 5, 4, 3)
+        torch.testing.assert_close(noise[member, :, : (1, 3)[member]], wanted[:, : (1, 3)[member]])
     assert source_of([ONE, ONE], data).latent_mask is None
 
 
