@@ -67,13 +67,17 @@ def _of_files(place: str, value: Any) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _of_class(place: str, cls: type) -> Iterator[tuple[str, list[Any]]]:
+    written = {"__call__"} if dataclasses.is_dataclass(cls) else {"__call__", "__init__"}
     for name, value in vars(cls).items():
         function = inspect.unwrap(getattr(value, "fget", None) or getattr(value, "__func__", value))
-        if inspect.isfunction(function) and not name.startswith("__"):
+        if inspect.isfunction(function) and (not name.startswith("__") or name in written):
             yield from _of_function(f"{place}.{name}", function)
         elif not name.startswith("__") and _counts(value):
             yield f"{place}.{name}", [_plain(value)]
         yield from _of_files(f"{place}.{name}", value)
+    if dataclasses.is_dataclass(cls):
+        made = cls.__dataclass_params__  # type: ignore[attr-defined]
+        yield f"{place} as a dataclass", [made.frozen, made.eq, made.order]
     for field in dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ():
         bounds = [_bounds(field.metadata[kind]) for kind in ("range", "entries") if kind in field.metadata]
         if bounds or _counts(field.default):

@@ -18,6 +18,7 @@ from unweave.models.manipulation import altered
 from unweave.models.method import Context, Given, new_networks
 from unweave.models.networks import MLP
 from unweave.models.objectives import Perturbation
+from unweave.models.optimisers import Adam
 from unweave.runs.folder import RunFolder
 from unweave.studies.pack import pack
 from unweave.studies.plan import plan
@@ -68,6 +69,7 @@ def test_folding_reflects() -> None:
 
 
 def test_phases_move_what_they_say_and_three_to_one(method: Perturbation) -> None:
+    assert [phase.optimiser for phase in method.phases()] == [Adam(1e-2, epsilon=1e-7)] * 2  # as TensorFlow's Adam
     engine = Alone(replace(BASE, objective=method), Micro().load())
 
     def held() -> dict[str, torch.Tensor]:
