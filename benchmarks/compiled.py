@@ -52,8 +52,9 @@ class Launch:
         return _tool("nvdisasm", "-c", binary=self.kernel.asm["cubin"])
 
     def __str__(self) -> str:
-        return (f"{self.name:24s} {self.warps} warps, {self.registers:3d} registers, stack {self.stack:4d}, shared "
-                f"{self.shared / 1024:5.1f} KB, {self.side_by_side:2d} programs side by side of {self.programs}")  # fmt: skip
+        needs = f"{self.registers:3d} registers, stack {self.stack:4d}, shared {self.shared / 1024:5.1f} KB"
+        beside = f"{self.side_by_side:2d} programs side by side of {self.programs}"
+        return f"{self.name:24s} {self.warps} warps, {needs}, {beside}"
 
 
 class _Card:

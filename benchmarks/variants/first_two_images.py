@@ -4,14 +4,13 @@ Forward, both are one kernel that reads masks and writes the second image; backw
 same bits. 12.6 MB a model-step less than to store it once and read it twice.
 """
 
-# ruff: noqa: N803, N806
+# ruff: noqa: N803
 # mypy: disable-error-code="no-untyped-def"
 from collections.abc import Sequence
 
 import torch
 import triton
 import triton.language as tl
-
 from shared_columns import from_left, from_right  # beside this file, as is the next
 from way import Way
 
@@ -32,7 +31,7 @@ def encoded_images(
     joins: Sequence[Join], precision: Precision, weights: Tensor, frame: Frame, examples: Tensor, leak: float = 0.0
 ) -> list[Tensor]:
     """As the package's, but the first image is not made: masks stand in its place."""
-    assert frame.packing == MASKS and precision.stored == torch.bfloat16 and leak == 0
+    assert (frame.packing, precision.stored, leak) == (MASKS, torch.bfloat16, 0)
     layers = [examples, two_forward(*joins[:2], examples, weights, precision.product)]
     for join in joins[2:]:
         layers.append(down(join, layers[-1], weights, precision.product, activate=True))

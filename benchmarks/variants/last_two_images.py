@@ -10,7 +10,6 @@ slope by the image between for the next layer. 17 MB a model-step less.
 import torch
 import triton
 import triton.language as tl
-
 from way import Way  # beside this file
 
 from unweave.models.kernels.aside import Later, in_turn
@@ -258,7 +257,9 @@ def _two_backward(
         outputs = _outputs(pixels, image, top, py, px, inside, ROWS, H, W)
         times = tl.load(scale + model * n_batch + image + row // (H * W), mask=inside, other=0.0)
         outputs = (outputs.to(tl.float32) * times[:, None]).to(outputs.dtype)
-        active = tl.dot(patch0, weight0, tl.zeros((ROWS, CB), dtype=tl.float32) + bias[None, :], input_precision=PRODUCT)
+        active = tl.dot(
+            patch0, weight0, tl.zeros((ROWS, CB), dtype=tl.float32) + bias[None, :], input_precision=PRODUCT
+        )
         active = tl.dot(patch1, weight1, active, input_precision=PRODUCT)
         slope = tl.dot(outputs, last, input_precision=PRODUCT)
         slope = tl.where(active > 0, slope, 0.0)

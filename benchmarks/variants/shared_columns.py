@@ -5,7 +5,7 @@ its own, adds up what they say to it and to either neighbour, and hands the neig
 tile of whole lines: half of the reads of a big image, and 16 products for the 36 of ``up_whole``.
 """
 
-# ruff: noqa: N803, N806
+# ruff: noqa: N803
 # mypy: disable-error-code="no-untyped-def"
 import triton
 import triton.language as tl

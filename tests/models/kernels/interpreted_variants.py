@@ -1,4 +1,4 @@
-"""Run in a process of its own with Triton's interpreter: kernels of benchmarks/variants, their distance from float64."""
+"""Run in a process of its own with Triton's interpreter: kernels of benchmarks/variants beside float64."""
 
 import json
 import os
