@@ -54,6 +54,10 @@ from unweave.training.fleet.members import arrange
 from unweave.training.fleet.portable import portable
 from unweave.training.fleet.stepper import Stepper
 
+PARTS = ("first two", "first two back", "last two", "last two back", "columns", "tiles")
+"""Of a step; ``back`` is the way back alone."""
+HALVES = {"first two": "first two back", "last two": "last two back"}
+PAIRS = HALVES | {half: part for part, half in HALVES.items()}
 DRY = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE, MODELS, BATCH, PROCESSES = ("cpu", 1, 1, 0) if DRY else ("cuda", 256, 64, 15)
 FURTHEST = 0.02 if DRY else 6e-3
@@ -317,14 +321,17 @@ def _update_other(n: int) -> Callable[[], object]:
 def step_of(parts: Sequence[str], chosen: dict[str, Way]) -> Iterator[None]:
     """Inside, stacks make these parts of their steps the other way, with what was chosen."""
     for question in questions():
-        if question.part in parts and question.name in chosen:
+        if question.part in {part.removesuffix(" back") for part in parts} and question.name in chosen:
             question.choose(chosen[question.name])
     with ExitStack() as stack:
         if "first two" in parts:
-            for name in ("encoded_images", "encoded_images_backward"):
-                stack.enter_context(patch.object(conv_stack, name, getattr(first_two_images, name)))
+            stack.enter_context(patch.object(conv_stack, "encoded_images", first_two_images.encoded_images))
+        if {"first two", "first two back"} & {*parts}:
+            back = first_two_images.encoded_images_backward
+            stack.enter_context(patch.object(conv_stack, "encoded_images_backward", back))
         if "last two" in parts:
             stack.enter_context(patch.object(conv_stack.ConvStack, "_decode", last_two_images.decode))
+        if {"last two", "last two back"} & {*parts}:
             stack.enter_context(patch.object(conv_stack.ConvStack, "_decode_backward", last_two_images.decode_backward))
         if "columns" in parts:
             wanted = {name.removeprefix("columns ") for name in chosen if name.startswith("columns ")}
@@ -501,44 +508,57 @@ def time_steps(stepper: Stepper, turn: int, count: int) -> float:
 
 
 def in_steps(chosen: dict[str, Way], tell: Callable[..., None]) -> dict[str, Any]:
-    """Whole steps with each part, with all, and as today, in turns."""
-    parts = list(dict.fromkeys(question.part for question in questions() if question.name in chosen))
-    cases = {"today": [], **({} if DRY else {part: [part] for part in parts}), "all": parts}
+    """Whole steps with each part, then with all that won, each in turns with today's; bits of the last."""
     fleet, source = fleet_of(MODELS)
-    steppers, far, count = {}, {}, 1 if DRY else 64
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    exact = gradients_of("portable")
-    for name, wanted in cases.items():
-        with step_of(wanted, chosen):
-            far[name] = far_from_pytorch(exact)
-            steppers[name] = Stepper(fleet, source, print, graph=not DRY)
-            if not DRY:  # graphs are made here, while the parts are in place
-                steppers[name](0, record=True)
-                steppers[name](1, record=False)
-                _wait()
-        worst = max(far[name], key=far[name].__getitem__)
-        tell(f"{name}: furthest from PyTorch {far[name][worst]:.4f} in {worst}")
-    turns: dict[str, list[float]] = {name: [] for name in cases}
-    for turn in range(1 if DRY else 3):
-        for name, wanted in cases.items():
-            with step_of(wanted, chosen):
-                turns[name].append(time_steps(steppers[name], turn, count))
-    for name, spent in turns.items():
-        tell(f"{name:12s} {statistics.median(spent):7.2f} µs a model-step", [round(t, 2) for t in spent])
-    for stepper in steppers.values():
+    exact, turns = gradients_of("portable"), dict[str, Any]()
+    with step_of([], chosen):
+        today = Stepper(fleet, source, print, graph=not DRY)
+        today(0, record=False)
+        tell(f"today: furthest from PyTorch {max(far_from_pytorch(exact).values()):.4f}")
+
+    def beside_today(parts: Sequence[str]) -> float:
+        with step_of(parts, chosen):
+            far = far_from_pytorch(exact)
+            stepper = Stepper(fleet, source, print, graph=not DRY)
+            stepper(0, record=False)  # the graph is made here, while the parts are in place
+        taken: dict[str, list[float]] = {"today": [], "other": []}
+        for turn in range(1 if DRY else 3):
+            for name, one, wanted in (("today", today, []), ("other", stepper, parts)):
+                with step_of(wanted, chosen):
+                    taken[name].append(time_steps(one, turn, 1 if DRY else 64))
         stepper.close()
-    del steppers, fleet
-    with step_of(parts, chosen):
+        before, after = (statistics.median(values) for values in taken.values())
+        worst = max(far, key=far.__getitem__)
+        shown = [[round(t, 2) for t in values] for values in taken.values()]
+        tell(f"{' + '.join(parts):20s} {before:.2f} → {after:.2f}", *shown, f"| {far[worst]:.4f} in {worst}")
+        turns[" + ".join(parts)] = {**taken, "far": far}
+        return after - before
+
+    made = {question.part for question in questions() if question.name in chosen}
+    wanted = [part for part in PARTS if part.removesuffix(" back") in made]
+    if DRY:
+        beside_today(list(HALVES.values()))
+    alone = dict.fromkeys(wanted, 0.0) if DRY else {part: beside_today([part]) for part in wanted}
+    won = [part for part, change in alone.items() if DRY or change < -0.05]
+    # of a part and its second half the better
+    ahead = {part: (alone[part], part) for part in won}
+    won = [part for part in won if ahead.get(PAIRS.get(part, ""), ahead[part]) >= ahead[part]]
+    if not won:
+        return {"steps": turns}
+    beside_today(won)
+    today.close()
+    with step_of(won, chosen):
         bits = same_bits()
-    tell("all: same bits in fleets of several sizes:", bits)
-    return {"steps": turns, "far": far, "same bits": bits}
+    tell("same bits in fleets of several sizes:", bits)
+    return {"steps": turns, "won": won, "same bits": bits}
 
 
-def profiled(chosen: dict[str, Way], tell: Callable[..., None]) -> dict[str, float]:
-    """µs a model-step of every kernel, all parts the other way."""
+def profiled(parts: Sequence[str], chosen: dict[str, Way], tell: Callable[..., None]) -> dict[str, float]:
+    """µs a model-step of every kernel, with these parts."""
     from torch.profiler import ProfilerActivity, profile
 
-    with step_of(list(dict.fromkeys(q.part for q in questions() if q.name in chosen)), chosen):
+    with step_of(parts, chosen):
         stepper = stepper_of(MODELS, graph=False)
         for step in range(3):
             stepper(step, record=False)
@@ -561,7 +581,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.dry != DRY:
         raise SystemExit("--dry goes with TRITON_INTERPRET=1 in the environment, and only with it.")
-    begin, report = time.monotonic(), {}
+    begin = time.monotonic()
+    report: dict[str, Any] = {}
 
     def tell(*words: object) -> None:
         print(f"[{time.monotonic() - begin:4.0f} s]", *words, flush=True)
@@ -594,9 +615,8 @@ def main() -> None:
         shown = sorted(((t, name) for name, t in middle.items() if name != "today"), key=lambda pair: pair[0])
         tell(f"{question.name:24s} today {middle['today']:5.2f} |", " | ".join(f"{t:.2f} {name}" for t, name in shown))
         # a pair of forward and backward goes together; of the others only what is faster
-        if question.part in ("first two", "last two") or (
-            question.part != "not in steps" and shown[0][0] < middle["today"]
-        ):
+        faster = DRY or question.part in ("first two", "last two") or shown[0][0] < middle["today"]
+        if faster and question.part != "not in steps":
             chosen[question.name] = best
         if not DRY:
             torch.cuda.empty_cache()
@@ -605,8 +625,8 @@ def main() -> None:
     if chosen and time.monotonic() - begin < given.until:
         report |= in_steps(chosen, tell)
         kept()
-    if chosen and not DRY and time.monotonic() - begin < given.until:
-        report["profile"] = profiled(chosen, tell)
+    if "won" in report and not DRY and time.monotonic() - begin < given.until + 15:
+        report["profile"] = profiled(report["won"], chosen, tell)
         kept()
     tell("done")
 

@@ -57,6 +57,8 @@ def decode_backward(
     stored, product = stack.precision.stored, stack.precision.product
     code, hidden, *images, pixels, sums = kept
     *inner, upper, last = stack.deconvolutions
+    # the stack's own way forward keeps one image more, and room for more sums
+    images, sums = images[: len(inner) + 1], sums[..., :4]
     parts = (sums * slopes["loss"][..., None])[..., None].flatten(1, 2)
     later(add_up, parts, bias_of(gradients, last, 1))
     slope = two_backward(upper, last, pixels, slopes["loss"], images[-1], weights, gradients, product, later)
