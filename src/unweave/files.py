@@ -5,13 +5,15 @@ import json
 import os
 import re
 import shlex
+import shutil
 import stat
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+Made = TypeVar("Made")
 Progress = Callable[[str, int, int], None]
 """Called with (what is being done, how far, of how much)."""
 
@@ -82,6 +84,28 @@ def write_atomically(path: Path, write: Callable[[Path], Any], ready: Callable[[
         raise
 
 
+def write_folder(path: Path, fill: Callable[[Path], Made]) -> Made:
+    """Let ``fill`` write a hidden neighbour and give it its name once it is whole; what stood there goes then."""
+    make_folder(path.parent)
+    remove_abandoned(path.parent)
+    aside, old = (path.with_name(f".{path.name}.{word}.{os.getpid()}.part") for word in ("new", "old"))
+    try:
+        made = fill(aside)
+        if path.exists():
+            os.replace(path, old)
+        os.replace(aside, path)
+        sync(path.parent)
+        return made
+    finally:
+        for left in (aside, old):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def things_in(folder: Path) -> list[str]:
+    """Names in a folder, sorted, without hidden ones: locks, and what a kill has left half written."""
+    return sorted(path.name for path in folder.iterdir() if path.name[0] != ".") if folder.exists() else []
+
+
 def remove_abandoned(folder: Path) -> None:
     """Delete what killed processes have left half written in a folder."""
     for part in folder.glob(".*.part"):
@@ -89,7 +113,7 @@ def remove_abandoned(folder: Path) -> None:
         try:
             old = time.time() - part.lstat().st_mtime > ABANDONED
             if found and old and not _is_alive(int(found["process"])):
-                part.unlink(missing_ok=True)
+                shutil.rmtree(part) if part.is_dir() and not part.is_symlink() else part.unlink(missing_ok=True)
         except OSError:
             continue
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from unweave.config import hints, to_plain
+from unweave.data.files import Published
 from unweave.metrics import METRICS
 from unweave.training.experiment import TABLES, Experiment, Plan
 
@@ -34,6 +35,8 @@ def promises() -> dict[str, list[Any]]:
             found[f"{place}.{field.name}"] = [_plain(field.default), *bounds]
     found |= dict(constants())
     for name, row in METRICS.items():
+        said = {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
+        found[f"{name}, its row"] = [{key: _plain(value) for key, value in said.items() if _counts(value)}]
         for option, parameter in inspect.signature(row.function).parameters.items():
             if parameter.kind is parameter.KEYWORD_ONLY:
                 found[f"{name}({option})"] = [_plain(parameter.default)]
@@ -45,6 +48,7 @@ def constants() -> Iterator[tuple[str, list[Any]]]:
     for module in _modules("metrics", "models", "evaluation", "studies", "data", "training"):
         short = module.__name__.removeprefix("unweave.")
         for name, value in vars(module).items():
+            yield from _of_files(f"{short}.{name}", value)
             if getattr(value, "__module__", module.__name__) != module.__name__ or name.startswith("__"):
                 continue
             if isinstance(value, type):
@@ -55,13 +59,25 @@ def constants() -> Iterator[tuple[str, list[Any]]]:
                 yield f"{short}.{name}", [_plain(value)]
 
 
+def _of_files(place: str, value: Any) -> Iterator[tuple[str, list[Any]]]:
+    """The sizes of published files, and which of them people fetch."""
+    for file in value if isinstance(value, tuple) else (value,):
+        if isinstance(file, Published):
+            yield f"{place} {file.file}", [file.n_bytes, file.by_hand]
+
+
 def _of_class(place: str, cls: type) -> Iterator[tuple[str, list[Any]]]:
+    written = {"__call__"} if dataclasses.is_dataclass(cls) else {"__call__", "__init__"}
     for name, value in vars(cls).items():
         function = inspect.unwrap(getattr(value, "fget", None) or getattr(value, "__func__", value))
-        if inspect.isfunction(function) and not name.startswith("__"):
+        if inspect.isfunction(function) and (not name.startswith("__") or name in written):
             yield from _of_function(f"{place}.{name}", function)
         elif not name.startswith("__") and _counts(value):
             yield f"{place}.{name}", [_plain(value)]
+        yield from _of_files(f"{place}.{name}", value)
+    if dataclasses.is_dataclass(cls):
+        made = cls.__dataclass_params__  # type: ignore[attr-defined]
+        yield f"{place} as a dataclass", [made.frozen, made.eq, made.order]
     for field in dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ():
         bounds = [_bounds(field.metadata[kind]) for kind in ("range", "entries") if kind in field.metadata]
         if bounds or _counts(field.default):
@@ -87,7 +103,7 @@ def _modules(*parts: str) -> Iterator[ModuleType]:
     for part in parts:
         package = importlib.import_module(f"unweave.{part}")
         for module in pkgutil.walk_packages(package.__path__, f"unweave.{part}."):
-            if not any(word in module.name for word in ("kernels", "on_ray", "on_slurm")):
+            if "kernels" not in module.name:
                 yield importlib.import_module(module.name)
 
 

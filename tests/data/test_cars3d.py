@@ -126,3 +126,30 @@ def test_real_cars(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     table = data.store.view(4, 24, 183, -1)[0, :, ::20].float()
     step, quarter = ((table - table.roll(by, dims=0)).abs().mean(dim=(1, 2)) for by in (1, 6))
     assert step.max() < quarter.mean()
+
+
+def test_bytes_are_asked_for_and_progress_is_told(folder: Path) -> None:
+    assert not Cars3D().card().on_disk
+    write(folder, cars() | {NAMES[2]: cars()[NAMES[2]].astype(np.int16)})
+    assert Cars3D().card().on_disk
+    with pytest.raises(ValueError, match=r"car_001_mesh\.mat in it holds int16 \(128, 128, 3, 3, 2\)"):
+        Cars3D().load()
+    write(folder, cars() | {NAMES[2]: cars()[NAMES[2]][:, :, 0]})
+    with pytest.raises(ValueError, match=r"car_001_mesh\.mat in it holds uint8 \(128, 128, 3, 2\)"):
+        Cars3D().load()
+    write(folder, cars())
+    told: list[tuple[str, int, int]] = []
+    Cars3D().load(lambda *said: told.append(said))
+    assert [one[1:] for one in told if one[0] == "converting Cars3D"] == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_resized_images_must_be_bytes(folder: Path) -> None:
+    np.savez(folder / "cars3d_64.npz", images=np.zeros((18, 64, 64, 3), np.int16))
+    assert Cars3D().card().on_disk
+    with pytest.raises(ValueError, match=r"images are int16 \(18, 64, 64, 3\), expected uint8"):
+        Cars3D().load()
+    images = np.random.default_rng(0).integers(0, 256, (18, 64, 64, 3), dtype=np.uint8)
+    np.savez(folder / "cars3d_64.npz", images=images)
+    np.testing.assert_array_equal(Cars3D().load().store.numpy(), images.transpose(0, 3, 1, 2))
+    (folder / "cars3d_64.npz").unlink()
+    assert Cars3D().card().on_disk

@@ -94,3 +94,48 @@ def test_cut_archive_is_named(folder: Path, kept: float) -> None:
 def test_crop_must_fit() -> None:
     with pytest.raises(ValueError, match="crop must be at most 178, not 200"):
         CelebA(200).load()
+
+
+def test_the_card_says_what_is_there(folder: Path) -> None:
+    assert not CelebA().card().on_disk
+    write(folder)
+    assert CelebA().card().on_disk
+    (folder / "list_attr_celeba.txt").rename(folder / "kept.txt")
+    assert not CelebA().card().on_disk
+    (folder / "kept.txt").rename(folder / "list_attr_celeba.txt")
+    told: list[tuple[str, int, int]] = []
+    CelebA().load(lambda *said: told.append(said))
+    assert [one for one in told if one[0] == "converting CelebA"] == [("converting CelebA", 0, 3)]
+    (folder / "img_align_celeba.zip").unlink()
+    assert CelebA().card().on_disk
+    assert not CelebA(100).card().on_disk
+
+
+@pytest.mark.parametrize(("size", "fits"), [((148, 148), True), ((147, 200), False), ((200, 147), False)])
+def test_photographs_as_small_as_the_square_are_taken(folder: Path, size: tuple[int, int], fits: bool) -> None:
+    write(folder)
+    content = io.BytesIO()
+    Image.new("RGB", size, "white").save(content, "PNG")
+    with zipfile.ZipFile(folder / "img_align_celeba.zip", "w") as archive:
+        for name in NAMES:
+            archive.writestr(f"img_align_celeba/{name}", content.getvalue())
+    if fits:
+        assert int(CelebA().load().store.min()) == 255
+    else:
+        with pytest.raises(ValueError, match=f"000001.jpg is {size[0]}×{size[1]}, too small for a square of 148"):
+            CelebA().load()
+
+
+@pytest.mark.parametrize("line", ["000002.jpg  1", "000002.jpg  1  1  1"])
+def test_lines_of_other_lengths_are_refused(folder: Path, line: str) -> None:
+    write(folder)
+    (folder / "list_attr_celeba.txt").write_text(ATTRIBUTES.replace("000002.jpg  1  1", line))
+    with pytest.raises(ValueError, match="line 4 does not hold a file and 2 times -1 or 1"):
+        CelebA().load()
+
+
+def test_all_images_must_be_listed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder)
+    monkeypatch.setattr(celeba, "N_IMAGES", 4)
+    with pytest.raises(ValueError, match="it lists 3 images and announces 3, expected 4"):
+        CelebA().load()

@@ -1,12 +1,14 @@
 """Data frames of polars and pandas, whatever their columns hold."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 from unweave.data.columns import Columns
-from unweave.data.frames import as_frame, is_frame, numbers_of
+from unweave.data.frames import as_frame, is_frame, numbers_of, read_frame
 
 PANDAS = pd.DataFrame(
     {
@@ -55,3 +57,48 @@ def test_rows_are_read_by_name_and_refused_in_one_sentence() -> None:
     ):
         with pytest.raises(ValueError, match=words):
             columns.standardised(bad)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty: it holds no bytes at all"),
+        ("1.5,2\n3,4\n", r"begins with numbers \(1.5,2\): its first line must name the columns"),
+        ("a;b\n1;2\n", r"divided by semicolons: save it with commas \(tabs in a .tsv file\)"),
+        ("a,b,a\n1,2,3\n", "has several columns named 'a'"),
+        ("a,b\n1,2\n3,4,5\n", "line 3 has 3 cells, and the header 2"),
+    ],
+)
+def test_text_that_is_no_table_is_refused(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(ValueError, match=words):
+        read_frame(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("head", ["7", "0,1,2", "2019,2020", "a,b"])
+def test_names_may_be_numbers_in_turn_or_a_single_one(head: str, tmp_path: Path) -> None:
+    cells = ",".join("5" for _ in head.split(","))
+    (tmp_path / "t.csv").write_text(f"{head}\n{cells}\n{cells}\n")
+    found = read_frame(tmp_path / "t.csv")
+    assert found.columns == head.split(",")
+    assert found.height == 2
+
+
+def test_text_of_two_bytes_a_letter_is_named(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("a,b\n1,2\n".encode("utf-16"))
+    with pytest.raises(ValueError, match="no UTF-8 text"):
+        read_frame(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbfa,b\n1,2\n")
+    assert read_frame(tmp_path / "t.csv").columns == ["a", "b"]
+
+
+def test_columns_of_words_that_are_numbers() -> None:
+    for cells, numbers in (
+        (["1", " 2.5 ", ""], [1.0, 2.5, np.nan]),
+        ([None, "3", "  "], [np.nan, 3.0, np.nan]),
+        (["1", "x", ""], None),
+    ):
+        found = numbers_of(pl.Series("a", cells))
+        assert (found is None) == (numbers is None)
+        if numbers is not None:
+            np.testing.assert_array_equal(found, numbers)

@@ -12,6 +12,7 @@ from PIL import Image
 
 from unweave.config import fingerprint
 from unweave.data.images import Images
+from unweave.data.pixels import decoded, fitted
 from unweave.data.world import called
 
 RNG = np.random.default_rng(0)
@@ -354,3 +355,66 @@ def test_faults_of_folders_are_named(tmp_path: Path) -> None:
     refused(Images(str(tmp_path / "f"), labels="mine.csv"), r"the labels mine\.csv are not in")
     with pytest.raises(ValueError, match="size must be at least 1 pixel, not 0"):
         Images("x", size=0)
+
+
+def test_floats_become_grey_by_their_luma(tmp_path: Path) -> None:
+    colours = np.zeros((2, 2, 2, 3), np.float32)
+    colours[0, 0, 0], colours[0, 0, 1], colours[0, 1, 0], colours[0, 1, 1] = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)
+    np.save(tmp_path / "x.npy", colours)
+    grey = Images(str(tmp_path / "x.npy"), colour="grey").load().store
+    np.testing.assert_allclose(grey[0, 0].numpy(), [[0.299, 0.587], [0.114, 1.0]], atol=1e-6)
+    assert 0 <= float(grey.min()) <= float(grey.max()) <= 1
+    np.save(tmp_path / "x.npy", (colours * 255).astype(np.uint8))
+    assert Images(str(tmp_path / "x.npy"), colour="grey").load().store[0, 0].tolist() == [[76, 150], [29, 255]]
+
+
+def test_deep_and_see_through_pixels(tmp_path: Path) -> None:
+    for value, expected in ((-900, 0), (0, 0), (128, 0), (129, 1), (65535, 255), (70_000, 255)):
+        Image.fromarray(np.full((2, 2), value, np.int32)).save(tmp_path / "x.tiff")
+        assert decoded(tmp_path / "x.tiff").tolist() == [[[expected] * 2] * 2]
+    half = Image.merge("LA", [Image.new("L", (3, 2), 200), Image.new("L", (3, 2), 127)])
+    half.save(tmp_path / "half.png")
+    found = decoded(tmp_path / "half.png")
+    assert found.shape == (1, 2, 3)  # grey stays grey
+    np.testing.assert_allclose(found, 200 * 127 / 255, atol=1)
+    Image.fromarray(np.zeros((2, 2), np.float32)).save(tmp_path / "f.tiff")
+    with pytest.raises(ValueError, match="holds floating-point pixels"):
+        decoded(tmp_path / "f.tiff")
+
+
+def test_something_is_left_of_the_narrowest_images() -> None:
+    tall = np.arange(100, dtype=np.uint8).reshape(1, 100, 1).repeat(10, axis=2)
+    assert set(fitted(tall, 100, 1, "crop").flatten().tolist()) == {49}  # one row, the middle one
+    wide = tall.transpose(0, 2, 1)
+    assert set(fitted(np.ascontiguousarray(wide), 1, 100, "crop").flatten().tolist()) == {49}
+    line = np.full((1, 1, 100), 255, np.uint8)
+    padded = fitted(line, 10, 10, "pad")[0]
+    assert [row for row in range(10) if padded[row].any()] == [4]
+    padded = fitted(np.ascontiguousarray(line.transpose(0, 2, 1)), 10, 10, "pad")[0]
+    assert [column for column in range(10) if padded[:, column].any()] == [4]
+
+
+def test_two_images_are_enough_and_progress_is_told(tmp_path: Path) -> None:
+    path, told = folder_of(tmp_path / "f", GREY[:2]), []
+    world = Images(str(path)).resolve()
+    assert world.found == (2, 1, 8, 6)
+    world.load(lambda *said: told.append(said))
+    assert [one for one in told if one[0] == "reading f"] == [("reading f", 0, 2)]
+    np.save(tmp_path / "two.npy", GREY[:2])
+    assert Images(str(tmp_path / "two.npy")).resolve().found == (2, 1, 8, 6)
+
+
+def test_what_was_found_is_said(tmp_path: Path) -> None:
+    path = folder_of(tmp_path / "f", RGB, ["a.png", "b.png", "c.png", "d.png", "e.png"])
+    (path / "labels.csv").write_text("file,n\n" + "".join(f"{name}.png,1\n" for name in "abcde"))
+    for name in ("x.txt", "y.txt", "README"):
+        (path / name).write_text("not an image")
+    world = Images(str(path), size=6, height=8)
+    said = "f: 5 images of 6 × 8 pixels, cut, colour; labels: n; not read: 2 .txt, 1 without an ending"
+    assert world.told(world.load()) == said
+
+
+def test_a_folder_of_other_sizes_is_refused_by_both(tmp_path: Path) -> None:
+    path = folder_of(tmp_path / "f", RGB)
+    Image.fromarray(RGB[0][:5]).save(path / "9.png")
+    refused(Images(str(path)), r"0\.png is 6×8 pixels but .*9\.png is 6×5: give one size for all")

@@ -87,3 +87,19 @@ def test_a_torn_file_is_refused_by_name() -> None:
     path.write_bytes(path.read_bytes()[:5000])
     with pytest.raises(ValueError, match="cannot be read as the published KITTI Masks"):
         KittiMasks().load()
+
+
+def test_lists_of_other_things_are_refused() -> None:
+    published(films(3) | {"pedestrians": [np.zeros((3, 64, 64), bool), 5]})
+    with pytest.raises(ValueError, match="it has no list of arrays 'pedestrians'"):
+        KittiMasks().load()
+    published(films(3) | {"pedestrians": (np.zeros((3, 64, 64), bool),)})
+    with pytest.raises(ValueError, match="it has no list of arrays 'pedestrians'"):
+        KittiMasks().load()
+
+
+def test_two_frames_are_a_sequence() -> None:
+    assert not KittiMasks().card().on_disk
+    published(films(2))
+    assert KittiMasks(furthest=1).load().pairs.tolist() == [[0, 1]]
+    assert KittiMasks().card().on_disk

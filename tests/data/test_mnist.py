@@ -117,3 +117,40 @@ def test_real_files(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         np.testing.assert_array_equal(data.labels[:, 0].numpy(), file["y_test"])
     assert data.examples(torch.arange(3)).shape == (3, 1, 28, 28)
     assert torch.bincount(data.labels[:, 0]).shape == (10,)
+
+
+def test_a_world_is_on_disk_with_all_its_files_or_with_an_npz(folder: Path) -> None:
+    assert not MNIST().card().on_disk
+    write(folder, zipped=False)
+    assert MNIST().card().on_disk
+    (folder / FILES[3]).unlink()
+    assert not MNIST().card().on_disk
+    np.savez(folder / "mnist.npz")
+    assert MNIST().card().on_disk
+
+
+def test_images_and_labels_must_each_fit(folder: Path) -> None:
+    good = {"x_train": np.zeros((6, 28, 28), np.uint8), "y_train": np.arange(6)}
+    for name, wrong in (("x_train", np.zeros((6, 28, 28))), ("x_train", np.zeros((6, 28, 27), np.uint8)),
+                        ("y_train", np.arange(5))):  # fmt: skip
+        np.savez(folder / "mnist.npz", **(good | {name: wrong}))
+        with pytest.raises(ValueError, match=r"mnist\.npz holds .*expected uint8 \(6, 28, 28\)"):
+            MNIST().load()
+    np.savez(folder / "mnist.npz", **good)
+    assert MNIST().load().labels[:, 0].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"\x00\x00\x08", "it begins with 000008, expected"),
+        (b"\x00\x00\x08\x00", r"it holds 0 bytes, its header promises \[\]"),
+        (b"\x00\x01\x08\x01\x00\x00\x00\x00", "it begins with 00010801, expected"),
+    ],
+)
+def test_short_idx_files_are_refused(tmp_path: Path, content: bytes, why: str) -> None:
+    (tmp_path / "x.idx").write_bytes(content)
+    with pytest.raises(ValueError, match=why):
+        read_idx(tmp_path / "x.idx")
+    (tmp_path / "x.idx").write_bytes(b"\x00\x00\x08\x00\x07")
+    assert read_idx(tmp_path / "x.idx") == 7

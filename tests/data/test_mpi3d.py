@@ -1,5 +1,7 @@
 """MPI3D from small files of the published layout: the two grids are told apart by their length."""
 
+import io
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -89,3 +91,43 @@ def test_missing_says_that_the_old_bucket_is_closed(folder: Path) -> None:
     # under test the type checker is quicker than the world itself
     with pytest.raises((ValueError, TypeError), match="variant"):
         MPI3D("plastic")  # type: ignore[arg-type]
+
+
+def test_progress_is_told_by_blocks(folder: Path) -> None:
+    write(folder, 12)
+    told: list[tuple[str, int, int]] = []
+    MPI3D().load(lambda *said: told.append(said))
+    assert [one[1:] for one in told if one[0] == "converting MPI3D toy"] == [(5, 12), (10, 12), (12, 12)]
+
+
+@pytest.mark.parametrize(
+    "images",
+    [np.zeros((12, 64, 64, 3), np.int8), np.asfortranarray(np.zeros((12, 64, 64, 3), np.uint8)),
+     np.zeros((12, 64, 64), np.uint8)],
+)  # fmt: skip
+def test_only_bytes_in_the_usual_order_are_read(folder: Path, images: np.ndarray) -> None:
+    np.savez(folder / "mpi3d_toy.npz", images=images)
+    with pytest.raises(ValueError, match=r"images are .*, expected bytes \(images, 64, 64, 3\)"):
+        MPI3D().load()
+
+
+def test_more_than_the_header_says_is_refused(folder: Path) -> None:
+    content = io.BytesIO()
+    np.save(content, np.zeros((12, 64, 64, 3), np.uint8))
+    with zipfile.ZipFile(folder / "mpi3d_toy.npz", "w") as archive:
+        archive.writestr("images.npy", content.getvalue() + b"\x00")
+    with pytest.raises(ValueError, match="there is more in it than its header says"):
+        MPI3D().load()
+
+
+def test_of_two_grids_that_were_kept_the_published_one_is_meant(folder: Path) -> None:
+    assert not MPI3D().card().on_disk
+    assert MPI3D().resolve().grid == "full"
+    for n_images, found in ((8, "challenge"), (12, "full")):
+        write(folder, n_images)
+        assert MPI3D().card().on_disk
+        MPI3D().load()
+        (folder / "mpi3d_toy.npz").unlink()
+        assert MPI3D().resolve().grid == found
+        assert MPI3D().card().on_disk
+    assert [MPI3D("toy", grid).card().n_examples for grid in ("auto", "full", "challenge")] == [12, 12, 8]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from unweave import rng
 from unweave.data.files import data_folder
 from unweave.data.natural_sprites import NaturalSprites, read_transitions, usual
 from unweave.data.procedural.sprites import SHAPES, render_sprite
@@ -66,6 +67,19 @@ def test_outliers_are_left_out_as_in_the_original() -> None:
     assert 0.75 < len(usual(pairs)) / 200 < 0.95
 
 
+def test_areas_exactly_at_a_quantile_are_kept() -> None:
+    areas = np.arange(1.0, 22.0)  # twenty steps: the quantiles 0.05 and 0.95 are the second and the last but one
+    pairs = np.stack([np.c_[areas, areas, areas]] * 2, axis=1)
+    assert usual(pairs)[:, 0, 2].tolist() == areas[1:-1].tolist()
+
+
+def test_shapes_and_angles_are_equal_parts_of_the_draws() -> None:
+    published(many(40))
+    labels = NaturalSprites(seed=3).load().labels[::2, 3:]
+    for row, drawn in enumerate(rng.words(3, rng.Purpose.WORLD, 0, len(labels), 2).tolist()):
+        assert labels[row].tolist() == [int(word / 2**32 * n) for word, n in zip(drawn, (40, 4))]
+
+
 def test_images_are_sprites_at_their_places() -> None:
     published(many(40))
     data = NaturalSprites().load()
@@ -113,6 +127,8 @@ def test_discrete_values_are_the_nearest_centres() -> None:
         ([[1, 1, [(1.0, 2.0)]]], "id,cat_id,t_0", "line 2, t_0"),
         ([[1, 1, [(1.0, 2.0, 0)]]], "id,cat_id,t_0", "line 2, t_0"),
         ([[1, 1, [(1.0, 2.0, 1e999)]]], "id,cat_id,t_0", "line 2, t_0"),
+        ([[1, 1, [[1.0, 2.0, 3.0]]]], "id,cat_id,t_0", "line 2, t_0"),
+        ([[1, 1, [(1.0, 2.0, "3")]]], "id,cat_id,t_0", "line 2, t_0"),
         ([[1, 1, None, "[__import__('os')]"]], "id,cat_id,t_0", "line 2, t_1"),
         ([[1, 1, "[" * 5000]], "id,cat_id,t_0", "line 2, t_0"),
     ],

@@ -109,3 +109,40 @@ def test_foreign_views_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_parts_are_never_taken_for_bits() -> None:
     with pytest.raises(ValueError, match=r"put together by Data\.unpacked"):
         unpack(torch.zeros(2, 4, dtype=torch.int16), "parts", (3, 64, 64))
+
+
+def test_progress_is_told_by_blocks_and_the_card_says_what_is_there(place: Path) -> None:
+    assert not Shapes3D().card().on_disk
+    write(place)
+    assert Shapes3D().card().on_disk
+    told: list[tuple[str, int, int]] = []
+    Shapes3D().load(lambda *said: told.append(said))
+    assert [one[1:] for one in told if one[0] == "converting Shapes3D"] == [
+        (n, 64) for n in (10, 20, 30, 40, 50, 60, 64)
+    ]
+    place.unlink()
+    assert Shapes3D().card().on_disk
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "why"),
+    [
+        ("images", np.zeros((64, 64, 64, 3), np.int16), r"images are int16 \(64, 64, 64, 3\)"),
+        ("labels", np.zeros((64, 5)), r"labels have the shape \(64, 5\), expected \(64, 6\)"),
+        ("labels", np.arange(384.0).reshape(64, 6), "the labels of floor_hue do not run through"),
+    ],
+)
+def test_each_array_must_fit(place: Path, name: str, values: np.ndarray, why: str) -> None:
+    write(place)
+    with h5py.File(place, "a") as file:
+        del file[name]
+        file[name] = values
+    with pytest.raises(ValueError, match=why):
+        Shapes3D().load()
+
+
+def test_views_must_be_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path))
+    monkeypatch.setattr(shapes3d, "render_views", lambda: np.zeros((480, 21, 64, 64), np.int8))
+    with pytest.raises(ValueError, match="not the views of this world"):
+        Shapes3DLike().load()

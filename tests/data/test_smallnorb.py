@@ -14,7 +14,7 @@ from unweave.data import smallnorb
 from unweave.data.factors import Factor, FactorSpace
 from unweave.data.smallnorb import SmallNORB, read_matrix
 
-MAGIC = {"u1": 0x1E3D4C55, "<i4": 0x1E3D4C54, "<f4": 0x1E3D4C51, "<i2": 0x1E3D4C56}
+MAGIC = {"u1": 0x1E3D4C55, "<i4": 0x1E3D4C54, "<f4": 0x1E3D4C51, "<i2": 0x1E3D4C56, "<f8": 0x1E3D4C53}
 
 
 def matrix(values: np.ndarray, kind: str) -> bytes:
@@ -108,3 +108,55 @@ def test_published_grid_is_whole() -> None:
     assert smallnorb.SPACE.names == ("category", "elevation", "azimuth", "lighting")
     assert smallnorb.PUBLISHED[3].file == "smallnorb-5x01235x9x18x6x2x96x96-testing-dat.mat.gz"
     assert smallnorb.PUBLISHED[3].n_bytes == 130_799_817
+
+
+def test_a_matrix_has_one_to_eight_axes(tmp_path: Path) -> None:
+    path = tmp_path / "m.mat"
+    for n_axes in (1, 3, 8):
+        values = np.arange(4).reshape(4, *(1,) * (n_axes - 1))
+        path.write_bytes(matrix(values, "<i4"))
+        np.testing.assert_array_equal(read_matrix(path), values)
+    for n_axes in (0, 9):
+        path.write_bytes(struct.pack("<2i9i", MAGIC["u1"], n_axes, *(1,) * 9) + b"\x01")
+        with pytest.raises(ValueError, match=f"0x1e3d4c55 and {n_axes} axes, not with a known magic number"):
+            read_matrix(path)
+    path.write_bytes(struct.pack("<2i", 7, 2))
+    with pytest.raises(ValueError, match="it begins with 0x7 and 2 axes"):
+        read_matrix(path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "number", "why"),
+    [
+        ("dat", np.zeros((16, 2, 96)), "u1", r"dat\.mat\.gz holds uint8 \(16, 2, 96\)"),
+        ("dat", np.zeros((16, 1, 96, 96)), "u1", r"dat\.mat\.gz holds uint8 \(16, 1, 96, 96\)"),
+        ("dat", np.zeros((16, 2, 9, 9)), "<i2", r"dat\.mat\.gz holds int16"),
+        ("cat", np.zeros(15), "<i4", r"info\.mat\.gz and its neighbours disagree: .*\(15,\), \(16, 4\)"),
+        ("info", np.zeros((16, 3)), "<i4", r"info\.mat\.gz and its neighbours disagree: .*\(16,\), \(16, 3\)"),
+    ],
+)
+def test_each_part_must_fit(folder: Path, kind: str, values: np.ndarray, number: str, why: str) -> None:
+    write(folder)
+    (folder / f"{smallnorb.PARTS[0]}-{kind}.mat.gz").write_bytes(gzip.compress(matrix(values, number)))
+    with pytest.raises(ValueError, match=why):
+        SmallNORB().load()
+
+
+def test_it_tells_how_far_it_is_and_what_is_on_disk(folder: Path) -> None:
+    assert not SmallNORB().card().on_disk
+    write(folder)
+    assert SmallNORB().card().on_disk
+    told: list[tuple[str, int, int]] = []
+    SmallNORB().load(lambda *said: told.append(said))
+    assert [one for one in told if one[0] == "converting SmallNORB"] == [("converting SmallNORB", 16, 16)] * 2
+    for file in folder.glob("*.gz"):
+        file.unlink()
+    assert SmallNORB().card().on_disk  # what was made of it is kept
+
+
+def test_many_images_are_resized_in_blocks() -> None:
+    images = np.zeros((2001, 2, 2, 2), np.uint8) + (np.arange(2001) % 251).astype(np.uint8)[:, None, None, None]
+    made, told = np.zeros((2001, 1, 64, 64), np.uint8), []
+    smallnorb._resize(made, images, np.arange(2001)[::-1].copy(), lambda *said: told.append(said[1:]))
+    assert made[:, 0, 5, 60].tolist() == [row % 251 for row in range(2000, -1, -1)]
+    assert told == [(1000, 2001), (2000, 2001), (2001, 2001)]

@@ -80,3 +80,26 @@ def test_damage_is_named(folder: Path) -> None:
     path.write_bytes(b"<html>")
     with pytest.raises(ValueError, match=r"symsol_reduced\.zip cannot be read"):
         SymSol().load()
+
+
+def test_progress_is_told_and_the_card_says_what_is_there(folder: Path) -> None:
+    assert not SymSol().card().on_disk
+    write(folder / "symsol_reduced.zip", {f"symsol_reduced/tet_{n}.png": picture(n, 64) for n in range(3)})
+    assert SymSol().card().on_disk
+    told: list[tuple[str, int, int]] = []
+    SymSol().load(lambda *said: told.append(said))
+    assert [one[1:] for one in told if one[0] == "reading Symmetric Solids"] == [(0, 3)]
+    (folder / "symsol_reduced.zip").unlink()
+    assert SymSol().card().on_disk
+
+
+@pytest.mark.parametrize(
+    ("what", "array"), [("images", np.zeros((3, 1, 64, 60), np.uint8)), ("shapes", np.zeros((2, 1)))]
+)
+def test_kept_arrays_that_do_not_fit_together_are_refused(folder: Path, what: str, array: np.ndarray) -> None:
+    write(folder / "symsol_reduced.zip", {f"symsol_reduced/tet_{n}.png": picture(n, 64) for n in range(3)})
+    SymSol().load()
+    np.save(folder / f"reduced-{what}.npy", array)
+    (folder / f"reduced-{what}.npy.json").unlink()
+    with pytest.raises(ValueError, match="and its neighbour do not fit together"):
+        SymSol().load()

@@ -239,3 +239,29 @@ def test_standardising_is_undone_for_numbers_of_any_size(tmp_path: Path) -> None
 def test_it_stands_in_the_table_of_worlds() -> None:
     assert WORLDS["table"] is Table
     assert replace(Table(), path="x.csv").card().title == "x"
+
+
+@pytest.mark.parametrize(("n", "words"), [(1, "is empty: fill"), (2, "one more cell is"), (3, "and 2 more cells are")])
+def test_gaps_are_counted(tmp_path: Path, n: int, words: str) -> None:
+    rows = ["1,2"] * 4 + [",2"] * n
+    (tmp_path / "t.csv").write_text("a,b\n" + "\n".join(rows) + "\n")
+    with pytest.raises(ValueError, match=f"row 5 of column 'a' is empty.*{words}|row 5 of column 'a' {words}"):
+        Table(str(tmp_path / "t.csv")).load()
+
+
+@pytest.mark.parametrize("length", [120, 121])
+def test_advice_stays_short(tmp_path: Path, length: int) -> None:
+    name = "n" * length
+    (tmp_path / "t.csv").write_text(f"{name},b\n1,x\n2,y\n")
+    with pytest.raises(ValueError, match="and a model learns from numbers") as caught:
+        Table(str(tmp_path / "t.csv"), columns=(name, "b")).load()
+    assert (f"--world.columns {name} " in str(caught.value)) == (length == 120)
+
+
+def test_two_rows_are_enough(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,5\n3,5\n")
+    data = Table(str(tmp_path / "t.csv")).load()
+    assert data.store.tolist() == [[-1.0, 0.0], [1.0, 0.0]]
+    (tmp_path / "t.csv").write_text("a,b\n1,5\n")
+    with pytest.raises(ValueError, match="has one row to learn from"):
+        Table(str(tmp_path / "t.csv")).load()

@@ -361,10 +361,10 @@ def test_a_file_system_that_may_only_be_read_is_read(read_only: Path, capsys: py
         ["export", good, str(read_only / "out")],
     ):
         assert main(words) == 2, words
-        said = capsys.readouterr().err
+        *waiting, said = capsys.readouterr().err.splitlines()
+        assert all(line.endswith("s so far") for line in waiting)  # on a busy machine
         assert said.startswith("unweave: the file system may only be read (")
         assert str(read_only) in said
-        assert said.count("\n") == 1
 
 
 def test_data_on_a_file_system_that_may_only_be_read_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

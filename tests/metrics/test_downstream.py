@@ -8,7 +8,8 @@ import pytest
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import KFold
 
-from unweave.metrics.downstream.cross_validated import _folds
+from unweave.metrics.downstream import learning
+from unweave.metrics.downstream.cross_validated import _folds, cross_validated
 from unweave.metrics.downstream.learning import _efficiency, downstream
 from unweave.metrics.supervised.logistic import quietly_fitted
 
@@ -90,3 +91,37 @@ def test_efficiency_is_a_ratio_where_there_is_one() -> None:
     assert _efficiency((100, 10_000), np.array([0.5, 1.0])) == pytest.approx(0.5)
     assert _efficiency((100, 10_000), np.array([0.0, 0.0])) is None
     assert _efficiency((100, 1000), np.array([0.5, 1.0])) is None
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "sizes", "n_tested"), [(14, (10,), 4), (15, (10,), 5), (148, (10,), 138), (149, (10, 100), 49)]
+)
+def test_a_third_of_a_small_table_is_kept_for_testing(n_rows: int, sizes: tuple[int, ...], n_tested: int) -> None:
+    labels = np.arange(n_rows) % 2
+    parts, chosen = learning._parts(labels[:, None] * 1.0, labels, None, None, None, None, None)
+    assert (chosen, len(parts.test_codes)) == (sizes, n_tested)
+
+
+def test_no_more_rows_are_tested_than_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = np.arange(15) % 2
+    with pytest.raises(ValueError, match="the table leaves 9 rows to learn from, fewer than 10"):
+        learning._parts(labels[:13, None] * 1.0, labels[:13], None, None, None, None, None)
+    monkeypatch.setattr(learning, "N_TEST", 4)
+    parts, _ = learning._parts(labels[:, None] * 1.0, labels, None, None, None, None, None)
+    assert len(parts.test_codes) == 4
+    parts, chosen = learning._parts(labels[:, None] * 1.0, labels, None, None, (3, 2, 3), 6, None)
+    assert (chosen, len(parts.codes), len(parts.test_codes)) == ((2, 3), 3, 6)
+
+
+def test_one_against_the_rest_cannot_tell_what_lies_in_the_middle() -> None:
+    """On a line a softmax finds three classes; of three lines, the one for the middle is flat."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=150)
+    codes = labels[:, None] + 0.1 * rng.normal(size=(150, 1))
+    together, apart = (cross_validated(codes, labels, codes, scheme)[1] for scheme in ("multinomial", "ovr"))
+    assert np.mean(together == labels) > 0.99
+    assert np.mean(apart[labels == 1] == 1) < 0.9
+    assert np.mean(apart[labels != 1] == labels[labels != 1]) > 0.99
+    two = labels[labels != 1]
+    found = [cross_validated(codes[labels != 1], two, codes, scheme)[1] for scheme in ("multinomial", "ovr")]
+    assert np.array_equal(*found)

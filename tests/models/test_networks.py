@@ -9,8 +9,8 @@ import torch
 from unweave.models import Architecture, Autoencoder
 from unweave.models.initialise import initialise
 from unweave.models.layers import Deconvolution
-from unweave.models.networks import NETWORKS
-from unweave.models.networks.conv import Conv, ConvStudy
+from unweave.models.networks import NETWORKS, Maxout
+from unweave.models.networks.conv import Conv, ConvStudy, coarse_size, margins
 from unweave.models.networks.mlp import MLP, Linear
 from unweave.models.objectives.factor_vae import CodeDiscriminator
 
@@ -139,3 +139,86 @@ def test_a_trunk_is_as_wide_as_its_last_layer():
 def test_the_shorter_side_decides_how_many_convolutions_fit(shape):
     with pytest.raises(ValueError, match="too small for 4 convolutions"):
         Autoencoder(Architecture(shape, 2, Conv()))
+
+
+def test_one_latent_is_enough_and_none_is_not():
+    assert Autoencoder(Architecture((3,), 1, Linear())).encode(torch.zeros(2, 3)).mean.shape == (2, 1)
+    with pytest.raises(ValueError, match="a model needs at least one latent, given 0"):
+        Autoencoder(Architecture((3,), 0, Linear()))
+
+
+@pytest.mark.parametrize(
+    ("shape", "n", "coarse", "margin"),
+    [
+        ((1, 28, 28), 4, (2, 2), (2, 2, 2, 2)),
+        ((1, 32, 48), 4, (2, 3), (0, 0, 0, 0)),
+        ((1, 5, 8), 2, (2, 2), (0, 0, 1, 2)),
+        ((1, 8, 5), 2, (2, 2), (1, 2, 0, 0)),
+        ((3, 4, 4), 2, (1, 1), (0, 0, 0, 0)),
+    ],
+)
+def test_images_are_padded_to_sizes_that_halve_evenly(shape, n, coarse, margin):
+    assert coarse_size(shape, n) == coarse
+    assert margins(shape, n) == margin
+    network = Conv((2,) * n, (4,) * n, 4)
+    decoder = network.decoder(2, shape)
+    whole = decoder(torch.zeros(3, 2))
+    assert whole.shape == (3, *shape)
+    trunk, n_features = network.trunk(shape)
+    assert n_features == 4
+    assert trunk(torch.zeros(3, *shape)).shape == (3, 4)
+
+
+def test_what_is_cropped_away_is_the_margin():
+    network, shape = Conv((2, 2), (4, 4), 4), (1, 5, 6)
+    decoder = network.decoder(2, shape)
+    initialise(decoder, "glorot", 3)
+    seen = []
+    decoder.deconvolutions[-1].register_forward_hook(lambda module, inputs, made: seen.append(made))
+    code = torch.tensor([[0.5, -1.0]])
+    found = decoder(code)
+    # 5 × 6 of 8 × 8: one row above and two below, one column on each side
+    assert torch.equal(found, seen[0][:, :, 1:6, 1:7])
+
+
+def test_images_as_large_as_their_convolutions_need_are_taken_and_smaller_ones_are_not():
+    for side, fits in ((8, True), (7, False)):
+        for shape in ((1, side, 9), (1, 9, side)):
+            network = Conv((2, 2, 2), (4, 4, 4), 4)
+            if fits:
+                network.check(shape)
+            else:
+                with pytest.raises(ValueError, match="too small for 3 convolutions"):
+                    network.check(shape)
+
+
+def test_a_maxout_unit_is_the_larger_of_two_neighbours():
+    trunk, n = Maxout((2,)).trunk((3,))
+    initialise(trunk, "pytorch", 1)
+    x = torch.randn(4, 3)
+    plain = x @ trunk.layers[0].weight.T + trunk.layers[0].bias
+    assert n == 2
+    torch.testing.assert_close(trunk(x), torch.stack([plain[:, :2].amax(1), plain[:, 2:].amax(1)], 1))
+    assert Maxout(()).trunk((2, 3), 4)[1] == 10
+    deep, n = Maxout((5, 3, 4)).trunk((2,))
+    assert [tuple(layer.weight.shape) for layer in deep.layers] == [(10, 2), (6, 5), (8, 3)]
+    assert (n, deep(torch.zeros(3, 2)).shape) == (4, (3, 4))
+    mirror = Maxout((5, 3, 4)).decoder(2, (1, 6))
+    assert [tuple(layer.weight.shape) for layer in mirror.hidden.layers] == [(4, 2), (3, 4), (5, 3)]
+
+
+def test_what_is_joined_stands_beside_the_example():
+    x, told = torch.randn(4, 2, 3), torch.randn(4, 2)
+    for network in (MLP((5,), ()), Maxout((5,)), Linear()):
+        trunk, n = network.trunk((2, 3), 2)
+        initialise(trunk, "pytorch", 1)
+        flat = torch.cat([x.flatten(1), told], 1)
+        if isinstance(network, Linear):
+            products = torch.stack([x.flatten(1)[:, i] * told[:, j] for i in range(6) for j in range(2)], 1)
+            torch.testing.assert_close(trunk(x, told), torch.cat([flat, products], 1))
+            assert n == 6 + 2 + 12
+        else:
+            first = flat @ trunk.layers[0].weight.T + trunk.layers[0].bias
+            wanted = torch.relu(first) if isinstance(network, MLP) else first.view(4, 5, 2).amax(2)
+            torch.testing.assert_close(trunk(x, told), wanted)
+            assert n == 5

@@ -8,7 +8,7 @@ from torch.func import functional_call
 from unweave.models.initialise import initialise
 from unweave.models.layers import fresh_of
 from unweave.models.networks.gan import PairDiscriminator, RankDiscriminator, deviation
-from unweave.models.normalisation import BatchNorm, SpectralConvolution, SpectralDense, SpectralNorm
+from unweave.models.normalisation import BatchNorm, SpectralConvolution, SpectralDense, SpectralNorm, _unit
 
 
 @pytest.fixture(scope="module")
@@ -178,3 +178,10 @@ def test_layers_with_a_state_can_be_mapped():
         torch.testing.assert_close(found[place], layer(x[place]))
         for name, value in fresh_of(layer).items():
             torch.testing.assert_close(fresh[name][place], value)
+
+
+def test_a_vector_shorter_than_a_millionth_is_not_blown_up_to_length_one():
+    # as TensorFlow's l2_normalize: x / sqrt(max(|x|², 1e-12))
+    for length, wanted in ((3e-7, 0.3), (1e-6, 1.0), (5.0, 1.0), (0.0, 0.0)):
+        x = torch.tensor([0.6 * length, 0.8 * length], dtype=torch.float64)
+        assert float(_unit(x).norm()) == pytest.approx(wanted, rel=1e-6)

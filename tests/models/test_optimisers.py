@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from unweave.models import optimisers
 from unweave.models.kernels.layout import Layout
-from unweave.models.optimisers import OPTIMISERS, SGD, AdamW, StackedUpdate
+from unweave.models.optimisers import OPTIMISERS, SGD, AdaGrad, Adam, AdamW, StackedUpdate
 
 NAMES = {"encoder.weight": (3, 4), "encoder.bias": (3,), "quantiser.values": (2, 5)}
 
@@ -87,3 +88,71 @@ def test_a_stack_is_its_members(name, sick):
 def test_adamw_asks_where_the_weights_lie():
     with pytest.raises(ValueError, match="where each lies"):
         AdamW().start_stack(torch.zeros(2, 3))
+
+
+def test_kernels_make_an_update_only_where_they_are_asked_for(monkeypatch):
+    called = []
+    monkeypatch.setattr(optimisers, "_fused", lambda name: lambda *given: called.append((name, given)))
+    stack, slopes, rates = torch.ones(2, 3), torch.full((2, 3), 2.0), torch.tensor([0.1, 0.2])
+    good = torch.tensor([True, True])
+    for optimiser in (Adam(0.1), AdaGrad(0.1), SGD(0.1)):
+        for fused in (False, True):
+            state, held = optimiser.start_stack(stack), stack.clone()
+            before = len(called)
+            optimiser.update_stack(held, state, StackedUpdate(slopes, rates, torch.tensor(1), good, fused=fused))
+            if isinstance(optimiser, AdaGrad) and fused:
+                assert torch.equal(held, stack)
+                assert called[before][0] == "adagrad_stack"
+                assert called[before][1][-1] == optimiser.epsilon
+            else:
+                assert len(called) == before
+                assert (held < stack).all()
+
+
+def test_a_rounded_copy_is_renewed_whoever_is_well():
+    for good in ([True, True], [True, False]):
+        held, rounded = torch.ones(2, 3), torch.zeros(2, 3, dtype=torch.bfloat16)
+        given = StackedUpdate(torch.ones(2, 3), torch.tensor([0.5, 0.5]), torch.tensor(1), torch.tensor(good), rounded)
+        optimiser = AdaGrad(0.5)
+        optimiser.update_stack(held, optimiser.start_stack(held), given)
+        assert torch.equal(rounded, held.to(torch.bfloat16))
+        assert held[:, 0].tolist() == [0.5, 0.5 if good[1] else 1.0]
+
+
+def test_what_was_prepared_is_used_and_is_what_adam_needs():
+    count, optimiser = torch.tensor(7), Adam(0.1)
+    one, two = optimiser.prepared(count)
+    assert float(one) == pytest.approx(1 - 0.9**7)
+    assert float(two) == pytest.approx((1 - 0.999**7) ** 0.5)
+    held = []
+    for prepared in ((), (one, two), (one * 2, two)):
+        stack = torch.ones(1, 2)
+        given = StackedUpdate(torch.ones(1, 2), torch.tensor([0.1]), count, torch.tensor([True]), prepared=prepared)
+        optimiser.update_stack(stack, optimiser.start_stack(stack), given)
+        held.append(1.0 - float(stack[0, 0]))
+    assert held[1] == held[0]
+    assert held[2] == pytest.approx(held[0] / 2, rel=1e-5)
+
+
+def test_steps_fall_after_so_many_updates_alone_and_in_a_stack():
+    optimiser = SGD(1.0, momentum=0.0, weight_decay=0.0, factor=0.5, every=3, average=0.0)
+    parameters, stack = {"w": torch.zeros(1)}, torch.zeros(1, 1)
+    state, stacked, moved = optimiser.start(parameters), optimiser.start_stack(stack), []
+    for step in range(8):
+        before = float(parameters["w"])
+        optimiser.update(parameters, [torch.ones(1)], state)
+        moved.append(before - float(parameters["w"]))
+        given = StackedUpdate(torch.ones(1, 1), torch.tensor([1.0]), torch.tensor(step + 1), torch.tensor([True]))
+        optimiser.update_stack(stack, stacked, given)
+        assert float(stack) == float(parameters["w"])
+    assert moved == [1.0] * 3 + [0.5] * 3 + [0.25] * 2
+    assert optimiser.kept_stack(stack, stacked) is stack
+
+
+def test_a_gradient_is_clipped_at_its_bound_and_only_that_of_weights():
+    optimiser = AdamW(0.1, weight_decay=0.0, clip=2.0, beta1=0.0, beta2=0.0)
+    parameters = {"a.weight": torch.zeros(2), "a.bias": torch.zeros(1)}
+    state = optimiser.start(parameters)
+    optimiser.update(parameters, [torch.tensor([3.0, -1.5]), torch.tensor([5.0])], state)
+    assert state["first.a.weight"].tolist() == [2.0, -1.5]
+    assert state["first.a.bias"].tolist() == [5.0]

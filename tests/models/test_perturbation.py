@@ -15,8 +15,10 @@ from unweave.data.altered import Noise, Perturbed, fold
 from unweave.data.micro import SPACE, Micro
 from unweave.data.synthetic import SynthLin
 from unweave.models.manipulation import altered
+from unweave.models.method import Context, Given, new_networks
 from unweave.models.networks import MLP
 from unweave.models.objectives import Perturbation
+from unweave.models.optimisers import Adam
 from unweave.runs.folder import RunFolder
 from unweave.studies.pack import pack
 from unweave.studies.plan import plan
@@ -67,6 +69,7 @@ def test_folding_reflects() -> None:
 
 
 def test_phases_move_what_they_say_and_three_to_one(method: Perturbation) -> None:
+    assert [phase.optimiser for phase in method.phases()] == [Adam(1e-2, epsilon=1e-7)] * 2  # as TensorFlow's Adam
     engine = Alone(replace(BASE, objective=method), Micro().load())
 
     def held() -> dict[str, torch.Tensor]:
@@ -235,3 +238,30 @@ def test_runs_that_do_not_fit_are_refused(runs: list[Path], tmp_path: Path) -> N
         Alone(replace(BASE, objective=method), Micro().load())
     with pytest.raises(ValueError, match=r"at least 1|1 to 64"):
         experiment_from({"world": "micro", "objective": {"name": "perturbation"}}).resolve()
+
+
+def test_reconstructions_by_a_loop() -> None:
+    method = Perturbation((Given("a"), Given("b")), (Given("c"),), epsilon=0.3, samples=2)
+    architecture = replace(BASE, objective=method, latents=2, network=MLP((3,), (3,))).architecture((1, 2, 2), (3, 2))
+    networks = new_networks(method, architecture, "glorot", 4)
+    batch = {"images": torch.rand(3, 1, 2, 2), "labels": torch.tensor([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])}
+    batch["code_noise"] = torch.randn(3, method.draws(architecture)["code_noise"].columns)
+    noise = batch["code_noise"].view(3, 2, 2, 2)  # image, side, sample, latent
+    seen = method.seen(batch, Context(networks=networks))
+    found: dict[str, list[float]] = {"foster0": [], "foster1": [], "diminish0": []}
+    for name, losses in found.items():
+        heads = networks[f"{name}_encoder"](batch["images"])
+        for image in range(3):
+            for sample in range(2):
+                drawn = noise[image, 0 if name.startswith("foster") else 1, sample]
+                code = heads["mean"][image] + heads["log_variance"][image].mul(0.5).exp() * drawn
+                shown = torch.sigmoid(networks[f"{name}_decoder"](code[None]))[0]
+                each = torch.nn.functional.binary_cross_entropy(shown, seen[image], reduction="sum")
+                losses.append(each.item())
+    means = {name: sum(losses) / 6 for name, losses in found.items()}
+    foster, diminish = (means["foster0"] + means["foster1"]) / 2, means["diminish0"]
+    terms, _ = method.decoders_loss(batch, Context(networks=networks))
+    wanted = {"loss": foster + diminish, "foster": foster, "diminish": diminish, "gap": foster - diminish}
+    assert {name: term.item() for name, term in terms.items()} == pytest.approx(wanted, rel=1e-4, abs=1e-4)
+    gap, _ = method.manipulation_loss(batch, Context(networks=networks))
+    assert {name: term.item() for name, term in gap.items()} == pytest.approx({"gap": foster - diminish}, abs=1e-3)

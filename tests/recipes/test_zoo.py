@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from email.message import Message
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 
 import unweave as uw
 from unweave.cli import main
-from unweave.recipes.zoo import Filter, build_zoo, runs_in, zoo
+from unweave.recipes import zoo as zoos
+from unweave.recipes.zoo import Filter, build_zoo, put, runs_in, zoo
 
 SMALL = ["--network", "mlp", "--network.encoder-widths", "6", "--network.decoder-widths", "6", "--latents", "3"]
 QUICK = ["--steps", "4", "--batch-size", "8", "--plan.threads", "1", "--plan.device", "cpu", "--quiet"]
@@ -83,6 +85,26 @@ def test_a_zoo_is_built_listed_and_pulled(
     monkeypatch.setenv("UNWEAVE_ZOO", "mine")
     assert uw.load("zoo:one").experiment.seed == 0
     assert uw.from_pretrained("mine/one").encode(uw.load("zoo:one").images(2)).mean.shape == (2, 3)
+
+
+def test_a_zoo_that_was_stopped_goes_on_and_a_model_stays_until_the_new_one_is_whole(
+    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(name: str, place: int, total: int) -> None:
+        if place == stopped:
+            raise KeyboardInterrupt
+
+    for stopped in (1, 2):
+        with pytest.raises(KeyboardInterrupt):
+            build_zoo(runs, tmp_path / "mine", watch=stop)
+        assert [one.name for one in zoo(tmp_path / "mine")] == ["one"][: stopped - 1]
+    assert [one.name for one in build_zoo(runs, tmp_path / "mine")] == ["one", "two"]
+    before = (tmp_path / "mine/one/README.md").read_bytes()
+    monkeypatch.setattr(zoos, "_without_long_lists", Mock(side_effect=OSError("the disk is full")))
+    with pytest.raises(OSError, match="full"):
+        put(uw.load(runs[1]), tmp_path / "mine/one")
+    assert (tmp_path / "mine/one/README.md").read_bytes() == before
+    assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == ["one", "two", "zoo.json"]
 
 
 class Server:

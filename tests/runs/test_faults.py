@@ -3,9 +3,11 @@
 import itertools
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,6 +25,7 @@ from unweave.training.checkpoint import Checkpoints
 from unweave.training.engine import Engine, Failure, Rows
 from unweave.training.experiment import Form
 from unweave.training.history import Recording
+from unweave.training.loop import train
 from unweave.training.many import train_many
 from unweave.training.results import keep_result
 from unweave.training.running import Interrupted, RunOptions
@@ -135,6 +138,16 @@ def fleet_seen(path: Path) -> object:
     return [(word, one.read(WEIGHTS) if one.has(WEIGHTS) else b"") for word, one in zip(words, members)]
 
 
+@cache
+def finished() -> uw.Run:
+    """A trained model whose files were read before anything fails."""
+    with tempfile.TemporaryDirectory() as made:
+        run = uw.Run(train(MEMBERS[0], Path(made) / "run"))
+        assert run.model is not None
+        assert run.history.steps
+        return run
+
+
 SCENARIOS = {
     "add": Scenario(begun, lambda path: RunFolder(path / "run").write("d/e.json", b"new"), files_of),
     "replace": Scenario(begun, lambda path: RunFolder(path / "run").write("b/c.json", b"new"), files_of),
@@ -155,6 +168,9 @@ SCENARIOS = {
         lambda path: write_record(path / ".unweave", FIRST),
         lambda path: write_record(path / ".unweave", SECOND),
         lambda path: read_record(path / ".unweave", "s"),
+    ),
+    "export": Scenario(
+        lambda path: path.mkdir(exist_ok=True), lambda path: uw.export(finished(), path / "run"), files_of
     ),
     "fleet": Scenario(fleet, lambda path: train_many(MEMBERS, path), fleet_seen),
     "index": Scenario(stored, lambda path: refresh(path, path / ".unweave"), table),
@@ -192,13 +208,17 @@ def seen_undisturbed(scenario: Scenario, path: Path) -> list[object]:
     return [*(one for one in seen if one != last), last]
 
 
+DEFAULT: dict[str, tuple[str, ...]] = {"fleet": (), "export": ("killed",)}
+"""Changes that take long, and the errors with which they are in the default suite."""
+
+
 def _places() -> list[Any]:
     """Every change with every error; those that differ little from others are left out of the default suite."""
     return [
         pytest.param(
             name,
             error,
-            marks=[pytest.mark.slow] if error not in ("full", "killed", "vanished") or name == "fleet" else [],
+            marks=[pytest.mark.slow] if error not in DEFAULT.get(name, ("full", "killed", "vanished")) else [],
         )
         for name in SCENARIOS
         for error in ERRORS

@@ -209,6 +209,8 @@ def test_encoder_and_classifier_are_held_against_each_other(image_run):
     assert found["rows"][0] == found["columns"][0] == "input"
     assert cka[0, 0] == pytest.approx(1.0, abs=1e-4)
     assert cka.min() >= 0.0
+    assert np.array_equal(cka, cka.round(5))
+    assert (cka != cka.round(4)).any()
     assert ClassifierSimilarity(64, 2, objective="dip_vae_ii")(image_run) == {}
 
 

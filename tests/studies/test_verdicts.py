@@ -1,5 +1,6 @@
 """Verdicts: right where the truth is known, wrong as rarely as they say, silent where they must be."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ from unweave.studies.verdicts import (
     compare_exact,
     compare_mean,
     compare_share,
+    compare_sign,
     compare_trend,
     with_controls,
 )
@@ -214,3 +216,19 @@ def test_exact_and_share() -> None:
 def test_a_sign_is_plus_minus_or_nothing() -> None:
     with pytest.raises(ValueError, match="expected_sign must be"):
         compare_trend("x", [1.0, 2, 3], [1.0, 2, 3], 2)
+
+
+@pytest.mark.parametrize(
+    ("interval", "above", "below"),
+    [
+        ((0.1, 2.0), "agrees", "differs"),
+        ((-2.0, -0.1), "differs", "agrees"),
+        ((0.0, 2.0), "cannot tell", "cannot tell"),
+        ((-2.0, 0.0), "cannot tell", "cannot tell"),
+        ((-1.0, 1.0), "cannot tell", "cannot tell"),
+        ((0.1, math.inf), "cannot tell", "cannot tell"),
+        (None, "cannot tell", "cannot tell"),
+    ],
+)
+def test_an_interval_that_ends_at_nothing_cannot_tell(interval, above: str, below: str) -> None:
+    assert [compare_sign("x", 1.0, interval, 5, sign, "h").verdict for sign in (1, -1)] == [above, below]

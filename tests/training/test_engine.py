@@ -1,10 +1,14 @@
 """A row of the history: every term, then the moments of every latent over the batch; whom a failure is put down to."""
 
+import dataclasses
+import importlib
 import math
+import pkgutil
 
 import numpy as np
 import torch
 
+import unweave.training
 from unweave.models.posteriors import Diagonal
 from unweave.training.engine import LATENT_STATISTICS, Failure, blame, columns, summary
 
@@ -33,3 +37,14 @@ def test_moments_are_those_of_the_batch_itself() -> None:
 def test_a_part_is_to_blame_rather_than_a_sum() -> None:
     assert blame(4, {"loss": math.nan, "regulariser": math.inf, "kl": math.inf}) == Failure(4, "kl", math.inf)
     assert blame(4, {"loss": math.inf, "kl": 1.0}) == Failure(4, "loss", math.inf)
+
+
+def test_only_what_trains_can_be_changed() -> None:
+    found = {}
+    for module in pkgutil.walk_packages(unweave.training.__path__, "unweave.training."):
+        for one in vars(importlib.import_module(module.name)).values():
+            if isinstance(one, type) and dataclasses.is_dataclass(one) and one.__module__ == module.name:
+                found[one.__name__] = one.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert len(found) > 15
+    changeable = {name for name, frozen in found.items() if not frozen}
+    assert changeable == {"History", "Group", "Fleet", "MappedFleet", "Stack", "StackedNetwork"}

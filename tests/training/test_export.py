@@ -1,6 +1,7 @@
 """Export: the hub's layout, and a model that comes back the same."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -59,6 +60,18 @@ def test_bad_sources(tmp_path):
         uw.from_pretrained(tmp_path)
     with pytest.raises(ValueError, match="is not empty"):
         uw.export(Run(train(TINY, tmp_path / "run")), tmp_path)
+
+
+@pytest.mark.parametrize("left", [".writing", ".config.json.99999999-1.part", "config.json"])
+def test_it_is_written_again_where_a_kill_came_before_the_first_file_was_listed(tmp_path, left):
+    run = Run(train(TINY, tmp_path / "run"))
+    whole = uw.export(run, tmp_path / "whole")
+    (tmp_path / "out").mkdir()
+    shutil.copy(whole / "config.json", tmp_path / "out" / left)
+    again = uw.export(run, tmp_path / "out")
+    assert {path.name: path.read_bytes() for path in again.iterdir()} == {
+        path.name: path.read_bytes() for path in whole.iterdir()
+    }
 
 
 def test_scores_that_are_none_are_refused_before_anything_is_written(tmp_path):

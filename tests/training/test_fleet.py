@@ -20,7 +20,7 @@ from unweave.training.alone import Alone
 from unweave.training.batches import draw, source_of
 from unweave.training.checkpoint import history_so_far
 from unweave.training.experiment import Experiment, Plan
-from unweave.training.fleet.fleet import Fleet, advance, new_fleet, template_of
+from unweave.training.fleet.fleet import Fleet, advance, keep_failed, new_fleet, template_of
 from unweave.training.fleet.members import arrange
 from unweave.training.fleet.portable import portable
 from unweave.training.loop import resume, train
@@ -279,3 +279,46 @@ def _after(steps: int) -> Callable[[], bool]:
         return asked[0] > steps
 
     return stop
+
+
+def test_doubles_where_losses_are_computed_change_nothing() -> None:
+    data = micro()
+    given = [experiment(seed, objective=FactorVAE(width=5, depth=1), latents=2 + seed % 2) for seed in range(4)]
+
+    def after(doubles: int, portion: int | None) -> Fleet:
+        members = arrange(given)
+        fleet = new_fleet(members, portable(template_of(members, data.shape)), len(data), data.shape)
+        for group in fleet.groups:
+            group.doubles = doubles
+            for network in group.networks.values():
+                network.portion = portion
+        source = source_of(members.experiments, data)
+        draws = draw(source, torch.arange(2))
+        for step in range(2):
+            advance(fleet, source, {name: drawn[step] for name, drawn in draws.items()}, record=True, step=step)
+        return fleet
+
+    plain, filled = after(0, None), after(3, 2)
+    assert len(plain.groups) == 2
+    for name, tensor in plain.state_tensors().items():
+        torch.testing.assert_close(filled.state_tensors()[name], tensor, atol=1e-5, rtol=1e-4)
+    for one, other in zip(plain.groups, filled.groups):
+        assert one.row is not None
+        assert other.row is not None
+        assert one.columns == other.columns
+        torch.testing.assert_close(other.row, one.row, atol=1e-4, rtol=1e-4)
+        assert {*one.terms} == {*other.terms}
+
+
+def test_the_terms_of_those_who_fail_are_kept_and_of_nobody_else() -> None:
+    fleet = trained([experiment(seed) for seed in range(3)], 1, micro())
+    (group,) = fleet.groups
+    assert group.failed_terms.abs().sum() == 0.0
+    keep_failed(group, torch.tensor([False, True, False]))
+    assert group.failed_terms[[0, 2]].abs().sum() == 0.0
+    found = dict(zip(group.terms, group.failed_terms[1].tolist()))
+    assert found == {name: float(term[1]) for name, term in group.terms.items()}
+    assert group.failed_terms.shape == (3, 16)
+    group.terms = {f"{n}": torch.full((3,), float(n)) for n in range(20)}
+    keep_failed(group, torch.tensor([True, False, False]))
+    assert group.failed_terms[0].tolist() == [float(n) for n in range(16)]

@@ -75,3 +75,45 @@ def test_codes():
         as_codes(np.zeros((4, 2)), 3)
     with pytest.raises(ValueError, match="given a single number"):
         as_codes(1.0, 3)
+
+
+def test_brightness_just_inside_is_taken_and_just_outside_is_not():
+    image = np.zeros((6, 8))
+    for value, taken in ((2.0, True), (2.01, False), (-0.5, True), (-0.51, False)):
+        image[1, 2] = value
+        if taken:
+            assert as_images(image, GREY)[0, 0, 1, 2] == pytest.approx(value)
+        else:
+            with pytest.raises(ValueError, match=r"go (up to 2\.01: divide by 255|down to -0\.51)"):
+                as_images(image, GREY)
+    assert as_images(np.full((1, 3), 300.0), (3,)).tolist() == [[300.0] * 3], "rows of a table are no pictures"
+    assert as_codes([300.0, -300.0], 2).tolist() == [[300.0, -300.0]]
+    assert as_images(np.zeros((0, 6, 8)), GREY).shape == (0, 1, 6, 8)
+    assert as_images(np.array([[0, 128, 255]], np.uint8), (3,)).tolist() == [[0.0, pytest.approx(128 / 255), 1.0]]
+
+
+def test_axes_are_read_the_plainest_way_first():
+    # eight images of 3 × 8 × 8 or of 8 × 8 with channels last: three channels decide
+    square = (3, 3, 3)
+    images = bytes_of(3, 3, 3)
+    torch.testing.assert_close(as_images(images, square)[0], torch.from_numpy(images).float() / 255)
+    many = bytes_of(2, 3, 3, 3)
+    torch.testing.assert_close(as_images(many, square), torch.from_numpy(many).float() / 255)
+    with pytest.raises(ValueError, match="was given 2 × 3 × 6 × 8 × 1"):
+        as_images(np.zeros((2, 3, 6, 8, 1)), COLOUR)
+    with pytest.raises(ValueError, match=r"examples of 3 \(numbers\), one or many, and was given 2 × 2"):
+        as_images(np.zeros((2, 2)), (3,))
+    with pytest.raises(ValueError, match=r"was given 6 × 8$"):
+        as_images(np.zeros((6, 8)), COLOUR)
+
+
+def test_arrays_of_other_byte_orders_and_locked_ones_are_read_and_left_as_they_are():
+    locked = np.arange(3.0)
+    locked.flags.writeable = False
+    assert as_codes(locked, 3).tolist() == [[0.0, 1.0, 2.0]]
+    assert as_codes(np.arange(3, dtype=">f4"), 3).tolist() == [[0.0, 1.0, 2.0]]
+    assert as_codes((torch.tensor(1.0), torch.tensor(2.0)), 2).tolist() == [[1.0, 2.0]]
+    with pytest.raises(ValueError, match=r"take \.mean or \.sampled"):
+        as_codes(type("Code", (), {"sampled": 1})(), 2)
+    with pytest.raises(ValueError, match="rows of 2 numbers; given 1 × 1 × 2"):
+        as_codes(np.zeros((1, 1, 2)), 2)

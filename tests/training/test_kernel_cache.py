@@ -55,3 +55,13 @@ def test_neither_a_cpu_nor_an_old_triton_is_listened_to(triton):
     for device in ("cpu", "cuda"):
         with kept_kernels(device, pytest.fail):
             pass
+
+
+def test_lines_come_every_ten_seconds_and_count_what_was_compiled(monkeypatch):
+    clock, said = SimpleNamespace(now=100.0), []
+    monkeypatch.setattr(kernel_cache.time, "monotonic", lambda: clock.now)
+    listen = kernel_cache._Compiling("H200", "here", said.append)
+    for clock.now in (100.0, 104.0, 109.9, 110.0, 119.0, 125.4):
+        listen(src=None)
+    assert said[0] == "compiling kernels for H200, about a minute; later trainings find them in here"
+    assert said[1:] == ["4 kernels compiled in 10 s", "6 kernels compiled in 25 s"]

@@ -14,6 +14,7 @@ from unweave.training.alone import Alone
 from unweave.training.batches import batches
 from unweave.training.experiment import Experiment, Plan
 from unweave.training.fleet.engine import FleetEngine
+from unweave.training.labels import checked_labels, with_chosen
 
 BASE = Experiment(
     Micro(), network=MLP((10,), (10,)), steps=6, batch_size=6, latents=4, history_every=2, plan=Plan("cpu", 1)
@@ -95,3 +96,30 @@ def test_in_the_control_labels_are_those_of_others(data: Data) -> None:
     order = batch["others"][:, 0]
     assert sorted(order.tolist()) == list(range(64))
     assert float((order == torch.arange(64)).float().mean()) < 0.2
+
+
+def test_labels_that_a_model_does_not_know_are_refused() -> None:
+    names, sizes = ("shape", "angle"), (3, 0)
+    assert checked_labels([[2, -7.5], [0, 1e9]], 2, names, sizes).tolist() == [[2.0, -7.5], [0.0, 1e9]]
+    for wrong, words in (
+        (None, r"together with their labels \(shape, angle\), and got none"),
+        (
+            [[2, 1]],
+            r"2 images need as many rows of labels with the columns shape, angle, not a table of shape \(1, 2\)",
+        ),
+        ([[2, 1, 1], [0, 0, 0]], r"not a table of shape \(2, 3\)"),
+        ([[2, 1], [3, 1]], "the label shape must be a whole number in 0…2, not 3"),
+        ([[1.5, 1], [0, 1]], "the label shape must be a whole number in 0…2, not 1.5"),
+        ([[2, 1], [-1, 1]], "not -1"),
+        ([[2, 1], [1, float("inf")]], "the label angle must be a finite number, not inf"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            checked_labels(wrong, 2, names, sizes)
+
+
+def test_chosen_labels_are_set_in_every_row_of_a_copy() -> None:
+    table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert with_chosen(table, {"b": 9}, ("a", "b")).tolist() == [[1.0, 9.0], [3.0, 9.0]]
+    assert table.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    with pytest.raises(ValueError, match="c"):
+        with_chosen(table, {"c": 1}, ("a", "b"))

@@ -30,7 +30,7 @@ class ManipulationNetwork(nn.Module):
         return torch.tanh(self.draw(self.squeeze(self.scaled(factors))))
 
     def scaled(self, factors: Float[Tensor, "batch factor"]) -> Float[Tensor, "batch factor"]:
-        """Every factor on [−1, 1]; one with a single value or without a range stays as it is."""
+        """Every factor on [−1, 1]: one with a single value is −1, and one without a range stays as it is."""
         spans = tuple(max(1, size - 1) if size else 2 for size in self.architecture.labels)
         starts = tuple(int(size > 0) for size in self.architecture.labels)
         kind = factors.dtype, factors.device

@@ -9,7 +9,6 @@ import html
 import json
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,7 +20,7 @@ import torch
 from unweave.data.download import OpenAddress, download, open_https_or_here
 from unweave.data.files import data_folder
 from unweave.data.world import called
-from unweave.files import digest, make_folder, parse_json, write_text
+from unweave.files import digest, make_folder, parse_json, things_in, write_folder, write_text
 from unweave.recipes.opened import Run
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import check_name, read_plain
@@ -230,16 +229,21 @@ def build_zoo(
 ) -> Zoo:
     """Write a zoo of finished runs, or add them to one, ready to be put on any server; ``watch`` is told of each."""
     target = Path(target)
-    if target.exists() and any(target.iterdir()) and not (target / LIST).exists():
+    if things_in(target) and not (target / LIST).exists():
         raise ValueError(f"{target} is not empty and is no zoo; choose another folder")
     named = runs if isinstance(runs, Mapping) else runs_in(runs)
     models = {one.name: one for one in zoo(target)} if (target / LIST).exists() else {}
+    _write_list(target, models)  # a zoo from the beginning: one that is stopped goes on
     for place, (name, run) in enumerate(named.items(), 1):
         watch(name, place, len(named))
         models[name] = put(run, target / name, way)
-        listed = {"format": FORMAT, "models": [asdict(model) for model in models.values()]}
-        write_text(target / LIST, json.dumps(listed, indent=1) + "\n")
+        _write_list(target, models)
     return zoo(target)
+
+
+def _write_list(target: Path, models: Mapping[str, ZooModel]) -> None:
+    listed = {"format": FORMAT, "models": [asdict(model) for model in models.values()]}
+    write_text(target / LIST, json.dumps(listed, indent=1) + "\n")
 
 
 def put(run: Run, target: Path, way: Put = Put()) -> ZooModel:
@@ -253,14 +257,16 @@ def put(run: Run, target: Path, way: Put = Put()) -> ZooModel:
         rounded = " of its rounded weights" if run.files.has("scores.json") else ""
         again = "add --measure" if rounded else f"measure it first with: unweave evaluate {run.path}, or add --measure"
         raise ValueError(f"{run.path} has no scores{rounded}; {again}")
-    shutil.rmtree(target, ignore_errors=True)
-    folder = RunFolder(target)
-    for name, content in carried.items():
-        folder.write(name, content)
-    if scores is None:
-        scores = Run(target).evaluate(**(way.measure or {})).to_plain()
-    folder.write_json("scores.json", _without_long_lists(scores))
-    folder.write("README.md", card(Run(target)) + (ROUNDED if _is_rounded(weights) else ""))
+
+    def fill(aside: Path) -> Any:
+        folder = RunFolder(aside)
+        folder.write_all(carried)
+        measured = Run(aside).evaluate(**(way.measure or {})).to_plain() if scores is None else scores
+        folder.write_json("scores.json", _without_long_lists(measured))
+        folder.write("README.md", card(Run(aside)) + (ROUNDED if _is_rounded(weights) else ""))
+        return measured
+
+    measured, folder = write_folder(target, fill), RunFolder(target)
     places = {name: target / name for name in sorted((*folder.names(), "SHA256SUMS"))}
     sizes = {name: (place.stat().st_size, digest(place)) for name, place in places.items()}
     experiment = run.experiment
@@ -271,7 +277,7 @@ def put(run: Run, target: Path, way: Put = Put()) -> ZooModel:
         experiment.latents,
         experiment.steps,
         experiment.seed,
-        shown_scores(scores),
+        shown_scores(measured),
         sizes,
     )
 
@@ -321,11 +327,14 @@ def push(run: Run, name: str) -> str:
 
 def pull(name: str, target: Path | str, place: str | None = None) -> Run:
     """Bring a model of a zoo, or of the Hugging Face hub (``owner/model``), into a folder, and open it."""
-    if Path(target).exists() and any(Path(target).iterdir()):
+    if things_in(Path(target)):
         raise ValueError(f"{target} is not empty; choose another folder")
     if "/" in name:
         patterns = [*CARRIED, "scores.json", "README.md", "SHA256SUMS"]
-        _hub().snapshot_download(name, local_dir=str(target), allow_patterns=patterns)
+        write_folder(
+            Path(target),
+            lambda aside: _hub().snapshot_download(name, local_dir=str(aside), allow_patterns=patterns),
+        )
     else:
         put(zoo(place).load(name), Path(target))
     return Run(target)

@@ -13,7 +13,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,11 @@ WEIGHTS, LEFT_WEIGHTS = "model.safetensors", "weights.json"
 
 class DamagedFile(ValueError):
     """A file whose bytes are not the ones that were written."""
+
+
+def as_json(value: Any) -> str:
+    """A value as readable JSON; a number that is not finite is refused."""
+    return json.dumps(value, indent=2, allow_nan=False) + "\n"
 
 
 def signature(folder: Path | str) -> str:
@@ -98,9 +103,16 @@ class RunFolder:
                 self._list(wanted)
         return path
 
+    def write_all(self, files: Mapping[str, bytes | str]) -> None:
+        """Write several files with nobody in between; what kills left half written goes."""
+        with short_lock(self.path):
+            self._remove_torn()
+            for name, content in files.items():
+                self.write(name, content)
+
     def write_json(self, name: str, value: Any) -> Path:
         """Write a value as readable JSON; a number that is not finite is refused."""
-        return self.write(name, json.dumps(value, indent=2, allow_nan=False) + "\n")
+        return self.write(name, as_json(value))
 
     def list_file(self, name: str) -> None:
         """Enter a file that another tool wrote into the list."""
@@ -145,13 +157,16 @@ class RunFolder:
         """Hold this folder for one process; a second one is told so at once. What kills left half written goes."""
         with long_lock(self.path):
             with short_lock(self.path):
-                for torn in self.torn_files():
-                    torn.unlink(missing_ok=True)
+                self._remove_torn()
             yield
 
     def torn_files(self) -> list[Path]:
         """What kills left half written; certain only while nobody else writes."""
         return [*self.path.glob(".*.part"), *self.path.glob("*/.*.part")]
+
+    def _remove_torn(self) -> None:
+        for torn in self.torn_files():
+            torn.unlink(missing_ok=True)
 
     def _lists(self) -> tuple[dict[str, str], dict[str, str]]:
         try:

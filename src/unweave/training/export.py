@@ -11,7 +11,7 @@ import torch
 from unweave.config import Tables, from_plain, shown, to_plain, without_hidden
 from unweave.data.columns import Columns
 from unweave.data.world import called
-from unweave.files import parse_json
+from unweave.files import parse_json, things_in
 from unweave.models import (
     LIKELIHOODS,
     NETWORKS,
@@ -26,7 +26,7 @@ from unweave.models import (
 )
 from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Tensors
-from unweave.runs.folder import RunFolder
+from unweave.runs.folder import RunFolder, as_json
 from unweave.runs.names import read_plain
 from unweave.runs.row import reading_scores
 from unweave.training.checkpoint import model_with, read_tensors, to_bytes
@@ -46,12 +46,13 @@ def export(run: Run, target: Path | str) -> Path:
     >>> sorted(path.name for path in uw.export(run, "model").iterdir())
     ['README.md', 'SHA256SUMS', 'config.json', 'model.safetensors']
     """
-    folder = RunFolder(target)
-    if folder.path.exists() and any(folder.path.iterdir()) and not folder.has("config.json"):
-        raise ValueError(f"{folder.path} is not empty and was not written by an export; choose another folder")
-    _refuse_another(folder, run)
-    if not run.encodes:
-        return _export_manipulation(run, folder)
+    folder, files = RunFolder(target), _model_files(run) if run.encodes else _manipulation_files(run)
+    _refuse_others(folder, run, files["config.json"])
+    folder.write_all(files)
+    return folder.path
+
+
+def _model_files(run: Run) -> dict[str, bytes | str]:
     config = {
         "library_name": "unweave",
         "format": FORMAT,
@@ -60,39 +61,38 @@ def export(run: Run, target: Path | str) -> Path:
     }
     if not _is_usual(run.experiment.objective):
         config["method"] = to_plain(run.experiment.objective)
-    described = card(run)
-    folder.write_json("config.json", config)
-    folder.write("model.safetensors", to_bytes(run.model.state_dict(), {"format": "pt"}))
-    folder.write("README.md", described)
-    return folder.path
+    weights = to_bytes(run.model.state_dict(), {"format": "pt"})
+    return {"config.json": as_json(config), "model.safetensors": weights, "README.md": card(run)}
 
 
-def _refuse_another(folder: RunFolder, run: Run) -> None:
-    """An export is written again where it is of the same experiment, and never over that of another."""
+def _manipulation_files(run: Run) -> dict[str, bytes | str]:
+    """The network and the recipe: what the world ``perturbed`` reads, without where the models lay."""
+    plain: dict[str, Any] = experiment_to(run.experiment)
+    for side in ("foster", "diminish"):
+        plain["objective"][side] = [one | {"run": Path(one["run"]).name} for one in plain["objective"][side]]
+    assert run.history.steps  # one that is not finished says so here
+    weights = run.files.read("model.safetensors")
+    return {"config.json": as_json(plain), "model.safetensors": weights, "README.md": _manipulation_card(run)}
+
+
+def _refuse_others(folder: RunFolder, run: Run, config: bytes | str) -> None:
+    """An export is written again where it is of the same experiment, and never over anything else."""
     if not folder.has("config.json"):
+        found = things_in(folder.path)
+        begun = found == ["config.json"] and read_plain(folder.path, "config.json") == str(config).encode()
+        if found and not begun:  # a kill may have come before the first file was listed
+            raise ValueError(f"{folder.path} is not empty and was not written by an export; choose another folder")
         return
     if folder.has("environment.json"):
         raise ValueError(f"{folder.path} is the folder of a run; choose another folder for the export")
     known = folder.read_json("config.json")
-    plain = known.get("experiment", known)
+    plain = known.get("experiment", known) if isinstance(known, dict) else known
     try:
         same = experiment_from(plain).id == run.experiment.id
     except ValueError:
         same = False
     if not same:
         raise ValueError(f"{folder.path} holds another model: choose another folder for {run.path}, or delete it first")
-
-
-def _export_manipulation(run: Run, folder: RunFolder) -> Path:
-    """The network and the recipe: what the world ``perturbed`` reads, without where the models lay."""
-    plain: dict[str, Any] = experiment_to(run.experiment)
-    for side in ("foster", "diminish"):
-        plain["objective"][side] = [one | {"run": Path(one["run"]).name} for one in plain["objective"][side]]
-    assert run.history.steps  # one that is not finished says so here
-    folder.write_json("config.json", plain)
-    folder.write("model.safetensors", run.files.read("model.safetensors"))
-    folder.write("README.md", _manipulation_card(run))
-    return folder.path
 
 
 def from_pretrained(source: Path | str) -> Model:

@@ -151,7 +151,7 @@ def _name(group: int) -> str:
     return f"group{group}/history"
 
 
-def _as_csv(table: dict[str, list[float]]) -> str:
+def _as_csv(table: dict[str, list[Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 
 from unweave.config import fingerprint
-from unweave.files import load_json
+from unweave.files import load_json, things_in
 from unweave.models.optimisers import Tensors
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import read_plain
@@ -58,7 +58,7 @@ def refuse_others(folder: RunFolder, experiment: Experiment) -> None:
             )
     if folder.sums() or not folder.path.is_dir() or _was_a_run(folder):
         return
-    found = sorted(path.name for path in folder.path.iterdir() if path.name not in OURS and path.name[0] != ".")
+    found = [name for name in things_in(folder.path) if name not in OURS]
     if found:
         more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
         raise ValueError(

@@ -80,6 +80,42 @@ def test_votes_are_those_of_a_plain_loop() -> None:
     assert found.score == right / 30
 
 
+def test_votes_do_not_depend_on_where_the_codes_lie() -> None:
+    rng = np.random.default_rng(0)
+    batches, fixed = rng.integers(-9, 9, (30, 4, 3)).astype(float), np.arange(30) % 3
+    reference = rng.integers(-9, 9, (50, 3)).astype(float)
+    near = factor_vae_of_draws(batches, fixed, reference)
+    assert int(near.votes.sum()) == 20, "two thirds are counted"
+    far = factor_vae_of_draws(batches + 2.0**52, fixed, reference + 2.0**52)  # where only whole numbers are left
+    assert np.array_equal(near.votes.numpy(), far.votes.numpy())
+
+
+@pytest.mark.parametrize(("n_train", "fits"), [(0, False), (1, True), (5, True), (6, False)])
+def test_batches_are_left_to_count_and_to_test(n_train: int, fits: bool) -> None:
+    rng = np.random.default_rng(0)
+    batches, fixed = rng.normal(size=(6, 2, 2)), np.arange(6) % 2
+    calls = (
+        lambda: factor_vae_of_draws(batches, fixed, batches[0], n_train=n_train).score,
+        lambda: beta_vae_of_draws(batches, -batches, fixed, n_train=n_train).score,
+    )
+    for call in calls:
+        if fits:
+            assert 0.0 <= call() <= 1.0
+        else:
+            with pytest.raises(ValueError, match=f"n_train must leave batches .* of 6, not {n_train}"):
+                call()
+
+
+def test_ready_draws_must_fit_together() -> None:
+    batches, fixed = np.random.default_rng(0).normal(size=(6, 2, 2)), np.arange(6) % 2
+    for wrong, labels in ((batches[:, :1], fixed), (batches[:, 0], fixed), (batches, fixed[:5])):
+        with pytest.raises(ValueError, match="batches must be batch × sample × latent and fixed batch"):
+            factor_vae_of_draws(wrong, labels, batches[0])
+    for first, second, labels in ((batches[0], batches[0], fixed), (batches, batches, fixed[:5])):
+        with pytest.raises(ValueError, match="first and second must be batch × pair × latent"):
+            beta_vae_of_draws(first, second, labels)
+
+
 def test_a_dead_latent_ruins_the_original_rule_only() -> None:
     factors = factors_table()
     codes = np.column_stack([factors, np.full(2000, 0.1)]).astype(float)

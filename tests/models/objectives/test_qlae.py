@@ -101,3 +101,11 @@ def test_in_use_the_code_is_one_of_the_values():
     assert torch.equal(code.mean, code.sampled)
     assert code.variance.sum() == 0
     assert model.decode(code.mean).shape == (20, 1, 8, 8)
+
+
+def test_reconstructions_count_by_all_values_of_an_image_colours_too():
+    architecture = Architecture((3, 2, 4), 2, Linear())
+    method, images = QLAE(values=3, quantisation=0.0, commitment=0.0), torch.rand(5, 3, 2, 4)
+    model = method.networks(architecture)["model"]
+    terms, _ = method.loss({"images": images}, Context(networks={"model": model}))
+    assert terms["loss"].item() == pytest.approx(terms["reconstruction"].item() / 24, rel=1e-5)

@@ -229,3 +229,13 @@ def test_learned_parts_start_in_order(scheme, ordered):
 def test_what_cannot_be_is_said(settings, sizes, latents, words):
     with pytest.raises(ValueError, match=words):
         SemiVAE(**settings).networks(Architecture((4,), latents, Linear(), labels=sizes))
+
+
+def test_learned_places_are_offsets_from_an_even_spacing():
+    free = supervision((3,), regulariser="embed", ordered=False)
+    line = supervision((3,), regulariser="embed", ordered=True)
+    with torch.no_grad():
+        free.place_offsets[0].copy_(torch.tensor([0.5, -0.25, 0.125]))
+        line.place_offsets[0].copy_(torch.tensor([0.5, 0.25]))  # of the slope, and of where it begins
+    assert free.places()[0].tolist() == [-0.5, -0.25, 1.125]
+    assert line.places()[0].tolist() == [-0.75, 0.75, 2.25]

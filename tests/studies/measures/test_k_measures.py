@@ -11,6 +11,7 @@ from unweave.evaluation.evaluation import evaluate
 from unweave.metrics.downstream.learning import downstream
 from unweave.models.networks.mlp import MLP
 from unweave.studies.measures import MEASURES
+from unweave.studies.measures import downstream as downstream_accuracy
 from unweave.studies.measures.codes import Codes
 from unweave.studies.measures.downstream import DownstreamAccuracy
 from unweave.studies.measures.encoded import encoded
@@ -79,3 +80,13 @@ def test_measures_of_one_run_share_its_codes_and_let_go_of_them(run: Run) -> Non
 def test_measures_travel_to_workers_as_text(name: str, run: Run) -> None:
     measure = MEASURES[name]()
     assert pack_from(pack_to(Pack((run.experiment,), (measure,)))).measures == (measure,)
+
+
+def test_downstream_accuracy_asks_for_what_it_trains_and_tests_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(
+        downstream_accuracy, "encoded", lambda run, n: asked.append(n) or encode(run, run.rows(n), device="cpu")
+    )
+    found = DownstreamAccuracy(("trees",), (10, 40), n_test=20, few=10, many=40)(run)["trees"]
+    assert asked == [60]
+    assert found["efficiency"] == pytest.approx(found["accuracy_10"] / found["accuracy_40"])

@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from unweave.shapes import Bool, Float, Tensor
+from unweave.shapes import Bool, Float, Shaped, Tensor
 
 BLOCK = 2048
 
@@ -42,8 +42,10 @@ def adagrad_stack(
     )
 
 
-def corrections(count: Tensor, beta1: float, beta2: float) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """1 − β₁ᵗ and √(1 − β₂ᵗ), computed in float64."""
+def corrections(
+    count: Shaped[Tensor, "*step"], beta1: float, beta2: float
+) -> tuple[Float[Tensor, "*step"], Float[Tensor, "*step"]]:
+    """1 − β₁ᵗ and √(1 − β₂ᵗ) of one update or of several, computed in float64."""
     exact = count.to(torch.float64)
     return (1.0 - beta1**exact).to(torch.float32), (1.0 - beta2**exact).sqrt().to(torch.float32)
 
