@@ -129,7 +129,8 @@ class Encoded(torch.autograd.Function):
             slope = leaky_images_backward(joins, precision, weights, examples, images, slope, leak, gradients)
             by_examples = _by_pixels(joins[0], slope, weights) if ctx.needs_input_grad[0] else None
         elif gradients is not None:
-            encoded_images_backward(joins, precision, weights, *seen, images, slope, gradients)
+            frame, read = seen
+            encoded_images_backward(joins, precision, weights, frame, read, images, slope, gradients)
         by_weights = [None] * len(layout.names) if gradients is None else layout.views(gradients).values()
         return by_examples, None, None, None, None, *by_weights
 
