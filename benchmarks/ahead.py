@@ -1,7 +1,7 @@
 """Does a model notice that wider codes train beside it? And how long does a search take that trains ahead?
 
     python benchmarks/ahead.py --device cuda                # bits of 5, 10 and 20 latents alone and in one stack
-    python benchmarks/ahead.py --device cuda --search       # unweave dimension dsprites, one by one and ahead
+    python benchmarks/ahead.py --device cuda --search 1 15  # unweave dimension dsprites, one by one and ahead
 
 On a CPU small dense networks are stacked, and bits do differ there; a search on a CPU trains ahead only when asked to.
 """
@@ -25,10 +25,10 @@ from unweave.training.many import train_many
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--search", action="store_true")
+    parser.add_argument("--search", type=int, nargs="+", default=[], help="models trained ahead, a search for each")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        search(Path(folder), given.device) if given.search else bits(Path(folder), given.device)
+        search(Path(folder), given.device, given.search) if given.search else bits(Path(folder), given.device)
 
 
 def bits(folder: Path, device: str) -> None:
@@ -42,9 +42,9 @@ def bits(folder: Path, device: str) -> None:
         print(f"{model.latents:3d} latents: {'the same bits' if same else 'OTHER bits'} in company of wider codes")
 
 
-def search(folder: Path, device: str) -> None:
+def search(folder: Path, device: str, models: list[int]) -> None:
     base = Experiment(DSprites(), VAE(), plan=Plan(device, 1))
-    for ahead in (1, 15, 1, 15):
+    for ahead in models:
         begin = time.perf_counter()
         found = dimension(base, DimensionSearch(ahead=ahead), folder / f"{ahead}-{begin}")
         path = [row["latents"] for row in found.rows]

@@ -143,14 +143,14 @@ def discriminators(precision: str) -> dict[str, float]:
     return found
 
 
-def leaky(precision: str) -> dict[str, float]:
+def leaky(precision: str, channels: int) -> dict[str, float]:
     """A discriminator's convolutions under ``vmap`` and PyTorch's: images, and slopes by weights and by pixels."""
     torch.manual_seed(0)
     correlation.SPAN = 32  # several parts, of which the last is not full
-    trunks = [SpectralTrunk((1, 8, 8), (16, 64, 128), 8) for _ in range(2)]
+    trunks = [SpectralTrunk((channels, 8, 8), (16, 64, 128), 8) for _ in range(2)]
     for parameter in (parameter for trunk in trunks for parameter in trunk.parameters()):
         torch.nn.init.normal_(parameter, 0.0, 0.1)
-    names, images = [name for name, _ in trunks[0].named_parameters()], torch.rand(2, 3, 1, 8, 8)
+    names, images = [name for name, _ in trunks[0].named_parameters()], torch.rand(2, 3, channels, 8, 8)
     held = {name: torch.stack([one.get_parameter(name).detach() for one in trunks]) for name in names}
     mapped = deepcopy(trunks[0])
     mapped.product = MappedTrunk(mapped.convolutions, "tf32x3", precision, SLOPE)
@@ -198,7 +198,10 @@ def adam() -> dict[str, float]:
 if __name__ == "__main__":
     name, _, precision = sys.argv[1].partition(" in ")
     precise = precision or "fp32"
-    others = {"adam": adam, "discriminators": lambda: discriminators(precise), "leaky": lambda: leaky(precise)}
+    others = {
+        "adam": adam, "discriminators": lambda: discriminators(precise), "leaky": lambda: leaky(precise, 1),
+        "leaky colours": lambda: leaky(precise, 3),
+    }  # fmt: skip
     with watched():
         found = others[name]() if name in others else distances(name, precise)
     print(json.dumps(found))

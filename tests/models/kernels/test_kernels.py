@@ -73,12 +73,12 @@ def test_the_kernels_discriminators_learn_as_the_mapped_ones(precision: str, bou
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("case", "bound"), [("leaky", 1e-5), ("leaky in bf16", 0.2)])
+@pytest.mark.parametrize(("case", "bound"), [("leaky", 1e-5), ("leaky colours", 1e-5), ("leaky in bf16", 0.2)])
 def test_leaky_trunks_and_their_slopes_are_pytorchs(case: str, bound: float) -> None:
     found = interpreted(case)
     assert len(found) == 19
     assert max(found.values()) < bound, found
-    assert case == "leaky" or max(found.values()) > 1e-4, "nothing was rounded"
+    assert bound < 0.2 or max(found.values()) > 1e-4, "nothing was rounded"
 
 
 def test_the_fused_update_is_adam_and_leaves_frozen_models() -> None:

@@ -6,8 +6,11 @@ import torch
 import triton
 import triton.language as tl
 
+from unweave.models.kernels.convolutions import Tiles
 from unweave.shapes import Float, Tensor
 
+TUNED: dict[tuple[int, int], Tiles] = {}
+"""By big and small channels, where something better than a modest division is known; only rows, warps and stages."""
 SPAN = 4096
 """Pixels that one program adds up. Fixed, whatever the number of models: their bits depend on it."""
 
@@ -18,10 +21,10 @@ def correlate_taps(big: Tensor, small: Tensor, kernel: int, product: str) -> Flo
     n_big, n_pixels = big.shape[-1], batch * height * width
     parts = triton.cdiv(n_pixels, SPAN)
     sums = torch.empty(n_models, parts, kernel * kernel * n_big * n_small, device=big.device)
-    wide = n_big * n_small > 64 * 64
+    chosen = TUNED.get((n_big, n_small), Tiles(32, 0, 8 if n_big * n_small > 64 * 64 else 4, 3))
     _taps[(n_models * parts * kernel * kernel,)](
-        big, small, sums, n_pixels, parts, SPAN, height, width, n_big, n_small, kernel, 32, product,
-        num_warps=8 if wide else 4, num_stages=3,
+        big, small, sums, n_pixels, parts, SPAN, height, width, n_big, n_small, kernel, chosen.rows, product,
+        num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
     return sums
 

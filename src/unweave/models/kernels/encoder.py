@@ -51,7 +51,8 @@ def leaky_images_backward(
 ) -> Float[Tensor, "model batch height width small"]:  # fmt: skip
     """The slope by what the first convolution made, from that by the last image, both before they were rectified.
 
-    Where ``gradients`` is given it takes those of all weights and biases.
+    ``examples`` are numbers [model, batch, channel, height, width]. Where ``gradients`` is given it takes those of all
+    weights and biases.
     """
     top, product = joins[-1], precision.product
     if gradients is not None:
@@ -113,23 +114,23 @@ class Encoded(torch.autograd.Function):
         weights = layout.rows(dict(zip(layout.names, given))).to(precision.stored)
         seen = ready(joins[0], frame, examples, precision.stored)
         images = encoded_images(joins, precision, weights, *seen, leak)
-        ctx.kept = layout, joins, precision, leak, weights, seen, images
+        ctx.kept = layout, joins, precision, leak, weights, examples, seen, images
         return images[-1].float().movedim(-1, 2)
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
-        layout, joins, precision, leak, weights, seen, images = ctx.kept
+        layout, joins, precision, leak, weights, examples, seen, images = ctx.kept
         slope = slope.movedim(2, -1)
         slope = torch.where(images[-1] > 0, slope, leak * slope).to(precision.stored).contiguous()
         learns = any(ctx.needs_input_grad[5:])
         gradients = torch.zeros(weights.shape, device=weights.device) if learns else None
         by_examples = None
         if leak:
-            slope = leaky_images_backward(joins, precision, weights, seen[1], images, slope, leak, gradients)
+            slope = leaky_images_backward(joins, precision, weights, examples, images, slope, leak, gradients)
             by_examples = _by_pixels(joins[0], slope, weights) if ctx.needs_input_grad[0] else None
         elif gradients is not None:
-            frame, examples = seen
-            encoded_images_backward(joins, precision, weights, frame, examples, images, slope, gradients)
+            frame, read = seen
+            encoded_images_backward(joins, precision, weights, frame, read, images, slope, gradients)
         by_weights = [None] * len(layout.names) if gradients is None else layout.views(gradients).values()
         return by_examples, None, None, None, None, *by_weights
 
