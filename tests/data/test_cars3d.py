@@ -153,3 +153,8 @@ def test_resized_images_must_be_bytes(folder: Path) -> None:
     np.testing.assert_array_equal(Cars3D().load().store.numpy(), images.transpose(0, 3, 1, 2))
     (folder / "cars3d_64.npz").unlink()
     assert Cars3D().card().on_disk
+
+
+def test_an_example_has_the_shape_that_its_card_says(folder: Path) -> None:
+    write(folder, cars())
+    assert Cars3D().load().shape == Cars3D().card().shape == (3, 64, 64)

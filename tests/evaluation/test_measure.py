@@ -14,6 +14,7 @@ from unweave.evaluation.measure import Measurer, measure
 from unweave.evaluation.rows import find_rows
 from unweave.evaluation.scores import Number
 from unweave.metrics import METRICS, dci, information, irs, mig, sap, udr
+from unweave.metrics.supervised import mig as mig_metric
 
 QUICK: dict[str, dict[str, Any]] = {
     "beta_vae": {"n_train": 300, "n_test": 150, "batch_size": 8},
@@ -330,3 +331,15 @@ def test_a_curve_over_all_samples_is_written_as_a_few_of_its_points() -> None:
         assert written[name][0] == curve[0]
         assert written[name][-1] == curve[-1]
         assert written[name] == sorted(set(written[name]) & set(curve))
+
+
+def test_a_function_stands_for_the_row_in_its_file_and_any_other_for_itself() -> None:
+    for named in (mig_metric.mig, mig_metric.ROW.function):
+        assert find_rows([named]) == [mig_metric.ROW]
+
+    def of_my_own(codes: np.ndarray) -> float:
+        return 0.5
+
+    of_my_own.__module__ = mig_metric.__name__  # in a file that has a row, of another function
+    (row,) = find_rows([of_my_own])
+    assert (row.name, row is mig_metric.ROW) == ("of_my_own", False)

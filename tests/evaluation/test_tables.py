@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from unweave.evaluation.tables import read_tables
+from unweave.evaluation.tables import _check_array, read_tables
 
 CODES = np.arange(12.0).reshape(6, 2) / 7
 FACTORS = np.array([[0, 1], [1, 0], [0, 2], [1, 1], [0, 0], [1, 2]])
@@ -186,3 +186,9 @@ def test_a_number_that_is_none_is_named_by_column_row_and_model(tmp_path: Path) 
         np.savez(tmp_path / "t.npz", codes=given)
         with pytest.raises(ValueError, match=where):
             read_tables([tmp_path / "t.npz"])
+
+
+def test_parts_that_are_missing_or_one_number_have_no_rows_to_check() -> None:
+    assert _check_array(None, "variance", Path("codes.npz")) is None
+    number = np.array(np.nan)
+    assert _check_array(number, "noise", Path("codes.npz")) is number

@@ -1,5 +1,7 @@
 """Studies at their limits: sizes of packs, deaths that are forgiven, pauses and leases that end, words about time."""
 
+import io
+import json
 import os
 import subprocess
 import sys
@@ -7,9 +9,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, patch
 
 import polars as pl
 import pytest
+import torch
 from tiny_studies import tiny
 
 import unweave as uw
@@ -30,6 +34,7 @@ from unweave.studies.record import Record
 from unweave.studies.status import status_of
 from unweave.studies.store import Store
 from unweave.studies.sweep import sweep
+from unweave.studies.train_and_measure import _single_threaded
 from unweave.training.running import GpuFailed, RunOptions
 
 
@@ -303,3 +308,25 @@ def test_what_leads_nowhere_has_its_own_size(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x" * 9)
     (tmp_path / "link").symlink_to("gone")
     assert [sweeping._size(tmp_path / name) for name in ("file", "link", "missing")] == [9, 4, 0]
+
+
+def test_measures_are_taken_on_one_thread_and_the_others_come_back() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with _single_threaded():
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("state", ["ended", "stopped"])
+def test_only_a_pack_that_ended_tells_that_its_gpu_is_well(state: str) -> None:
+    jobs, given = Mock(errors=[]), Mock(spec=Pack)
+    worker = Mock(jobs=jobs)
+    worker._running_process.return_value = Mock(stdout=io.StringIO(json.dumps({"state": state}) + "\n"))
+    with patch.object(local, "pack_to", lambda pack: "{}"):
+        local._Worker._hand_over(worker, given)
+    assert jobs.outage.well.called == (state == "ended")
+    jobs.back.assert_called_once_with(given, done=state == "ended")

@@ -25,6 +25,7 @@ from unweave.training.fleet.choice import choose_backend, models_that_fit
 from unweave.training.fleet.dense import dense_stack
 from unweave.training.fleet.engine import FleetEngine
 from unweave.training.fleet.fleet import Fleet, advance, new_fleet, template_of
+from unweave.training.fleet.mapped import new_mapped_fleet
 from unweave.training.fleet.members import arrange
 from unweave.training.fleet.portable import portable
 from unweave.training.fleet.stepper import Stepper
@@ -271,3 +272,10 @@ def test_the_floor_counts_the_bytes_of_a_step(monkeypatch: pytest.MonkeyPatch) -
     # layers of 8, 3, 3, 8 and 6 outputs for 5 examples, 7 passes of 4 bytes; weights and biases, 7 numbers of 4 bytes
     n_parameters = (6 * 8 + 8) + 2 * (8 * 3 + 3) + (3 * 8 + 8) + (8 * 6 + 6)
     assert floor_of(BASE.resolve(), BASE.world.load()) == 28 * 5 * (8 + 3 + 3 + 8 + 6) + 28 * n_parameters
+
+
+def test_one_model_alone_can_be_a_fleet() -> None:
+    (one,) = seeds(1)
+    assert template_of(arrange([one]), (6,)).architecture.latents == one.latents
+    fleet = new_mapped_fleet(arrange([one]), 8, Form((6,)))
+    assert fleet._optimiser(fleet.groups[0].method.phases()[0]) == one.optimiser

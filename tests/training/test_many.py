@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import torch
 
+from unweave.data.micro import Micro
 from unweave.data.synthetic import SynthNonLin
 from unweave.models.likelihoods import Gaussian
-from unweave.models.networks import MLP
+from unweave.models.networks import MLP, Conv
 from unweave.models.objectives import FactorVAE
 from unweave.runs.folder import RunFolder
 from unweave.training import checkpoint, many
@@ -175,3 +176,11 @@ def test_members_in_processes_are_those_that_have_not_ended(tmp_path: Path, monk
     with pytest.raises(Interrupted, match="stopped; the same command goes on"):
         many._in_processes(later, BASE.world.load(), RunOptions())
     assert said[2] == "1 models, 1 at a time in single-threaded processes"
+
+
+def test_models_in_processes_side_by_side_have_a_thread_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Any] = []
+    monkeypatch.setattr(many, "_in_processes", lambda pairs, data, how: begun.extend(pairs))
+    conv = replace(BASE, world=Micro(), network=Conv((2, 2), (2, 2), 4), plan=Plan("cpu", 2))
+    train_many([conv, replace(conv, seed=1)], tmp_path)
+    assert [experiment.plan.threads for experiment, _ in begun] == [1, 1]

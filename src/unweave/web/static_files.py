@@ -35,7 +35,7 @@ def page_routes() -> APIRouter:
             raise HTTPException(404, "there is no such file")
         return Response(parts()[name], media_type=kind, headers={"cache-control": "no-cache"})
 
-    pages.add_api_route("/{name:path}", lost, methods=["GET"])  # after all others
+    pages.add_api_route("/{name:path}", lost, methods=["GET", "POST"])  # after all others
     return pages
 
 

@@ -54,3 +54,12 @@ def test_nothing_to_gain_keeps_samples_together_in_sums() -> None:
     levels, leaf = Forest(binned, 3).grow(np.ones((10, 1), np.float32), np.arange(2))
     assert all(float(splits.gain.sum()) == pytest.approx(0.0, abs=1e-5) for splits in levels)
     assert len(np.unique(leaf)) == 1
+
+
+def test_two_counts_share_a_number_only_below_its_limit() -> None:
+    for n_samples, few in ((4095, True), (4096, False)):
+        trees = Forest(np.zeros((1, n_samples), dtype=np.int64), 2)
+        assert trees.few is few
+        residual, all_of_them = np.ones((n_samples, 1), np.float32), np.ones((n_samples, 1), dtype=bool)
+        _, counted = trees._sum_and_count(residual, [all_of_them, ~all_of_them])
+        assert counted[:, 0, 0, 0].tolist() == [n_samples, 0]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from unweave.metrics.supervised.beta_vae import beta_vae, beta_vae_of_draws
-from unweave.metrics.supervised.factor_vae import _variance, factor_vae, factor_vae_of_draws
+from unweave.metrics.supervised.factor_vae import _active, _variance, factor_vae, factor_vae_of_draws
 from unweave.metrics.supervised.interventions import fixed_batches, fixed_pairs, grouped
 
 FEW = {"n_train": 600, "n_test": 300}
@@ -177,3 +177,10 @@ def test_variances_are_unbiased() -> None:
     table = np.random.default_rng(0).normal(size=(3, 2, 4))
     np.testing.assert_allclose(_variance(torch.tensor(table)), table.var(1, ddof=1))
     assert (_variance(torch.tensor(table[:, :1])) == 0.0).all()
+
+
+def test_a_latent_that_varies_by_exactly_the_threshold_is_active() -> None:
+    variance = np.array([0.25, 0.0625, 0.0])
+    assert _active(variance, "study", 0.25).tolist() == [True, True, False]
+    assert _active(variance, "relative", 0.5).tolist() == [True, True, False]
+    assert _active(variance, "code", 9.0).tolist() == [True, True, True]  # a still one too, as the original has it
