@@ -140,6 +140,34 @@ def test_the_first_example_of_every_command_is_run_or_says_why_not() -> None:
     assert sorted([*RUN, *RUN_SLOWLY, *NOT_RUN]) == sorted(COMMANDS)
 
 
+QUIET = {
+    "diagnose": "runs/demo --examples 50 --jacobians 4",
+    "export": "runs/demo out",
+    "report": "runs/demo",
+    "sample": "runs/demo",
+    "show": "runs/demo --examples 50",
+    "traverse": "runs/demo --steps 3",
+}
+"""Commands that may take their time, with words that make them short."""
+
+
+@pytest.mark.parametrize(
+    "name", [name if name != "report" else pytest.param(name, marks=pytest.mark.slow) for name in QUIET]
+)
+def test_quiet_commands_tell_results_alone(
+    name: str, work: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "AGAIN", 0.001)
+    words = [name, *QUIET[name].split()]
+    assert main(words) == 0
+    loud = capsys.readouterr()
+    assert " s so far" in loud.err
+    assert main([*words, "--quiet"]) == 0
+    quiet = capsys.readouterr()
+    assert quiet.err == ""
+    assert quiet.out.splitlines()[0] == loud.out.splitlines()[0]
+
+
 def test_help_is_grouped_and_narrow(capsys: Capture) -> None:
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -173,6 +201,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
 
 TABLES = [
     "worlds",
+    "zoo",
     "show runs/demo --examples 50",
     f"train micro {TINY} --seed 0:2 --quiet",
     "measure codes.npz --metrics mig,dci,gaussian_wasserstein_correlation --seeds 2 --adjust chance --quiet",

@@ -89,7 +89,8 @@ def test_4_one_factor_makes_some_scores_trivial(table: dict[str, Any], capsys: C
     assert words not in said(capsys, f"measure table.csv {FEW} --factors x,y")[0]
     metrics = ["modularity", "infomec", "beta_vae", "factor_vae", "dci"]
     turned = table["codes"][:, :3] @ np.random.default_rng(1).normal(size=(3, 3))
-    scores = uw.measure(turned, table["factors"][:, :1], metrics=metrics, seeds=0)
+    with pytest.warns(UserWarning, match="With one factor alone"):
+        scores = uw.measure(turned, table["factors"][:, :1], metrics=metrics, seeds=0)
     assert all(scores[name].value == pytest.approx(1.0) for name in TRIVIAL)
 
 

@@ -1,6 +1,7 @@
 """The user's own images: every kind of source, every kind of fault."""
 
 import gzip
+import json
 import struct
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from unweave.cli import main
 from unweave.config import fingerprint
 from unweave.data.images import Images
 from unweave.data.pixels import decoded, fitted
@@ -250,6 +252,28 @@ def test_images_come_to_a_size_by_cutting_padding_or_stretching(tmp_path: Path) 
     assert (stretched[:, [0, 7]] < 20).all()
     with pytest.raises(ValueError, match="give size with them"):
         Images(str(tmp_path / "own.npz"), fit="pad").resolve()
+
+
+def test_sizes_that_differ_are_told_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lying = Image.Exif()
+    lying[0x0112] = 6
+    Image.new("RGB", (30, 20), "red").save(tmp_path / "b.png")
+    Image.new("RGB", (12, 10), "blue").save(tmp_path / "a.jpg", exif=lying)
+    Image.new("RGB", (64, 48)).save(tmp_path / "c.png")
+    assert Images(str(tmp_path)).sizes() == [(10, 12), (30, 20), (64, 48)]
+    assert decoded(tmp_path / "a.jpg").shape == (3, 12, 10)
+    assert main(["worlds", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "3, 10 × 12 … 64 × 48 pixels, colour" in told
+    assert "needs one size for all: add --world.size 64" in told
+    assert main(["worlds", str(tmp_path), "--json"]) == 0
+    (plain,) = json.loads(capsys.readouterr().out).values()
+    assert (plain["shape"], plain["sizes"]) == ([3, None, None], [[10, 12], [64, 48]])
+    for name in ("a.jpg", "c.png"):
+        (tmp_path / name).unlink()
+    Image.new("RGB", (30, 20)).save(tmp_path / "d.png")
+    assert main(["worlds", str(tmp_path)]) == 0
+    assert "2, each 3×20×30" in capsys.readouterr().out
 
 
 def test_labels_come_from_a_second_file(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """measure() is its metrics, called one by one."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,18 @@ def test_a_pool_serves_the_interventions_only() -> None:
     assert measurer.measure(noise, pool=pool)["factor_vae_score"].value > 0.95
     assert measurer.measure(noise)["factor_vae_score"].value < 0.8
     assert measurer.measure(noise, pool=pool)["mig"].value < 0.05
+
+
+def test_one_factor_alone_is_warned_of() -> None:
+    codes, factors = table()
+    with pytest.warns(UserWarning, match=r"With one factor alone, .* any code that varies: modularity\.$"):
+        found = measure(codes, factors[:, :1], metrics=["modularity", "mig"], seeds=0)
+    assert found["modularity"].value == 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        measure(codes, factors[:, :1], metrics="mig", seeds=0)
+        measure(codes, factors, metrics="modularity", seeds=0)
+        measure(codes, metrics="effective_rank", seeds=0)
 
 
 def test_words_fractions_and_bins() -> None:

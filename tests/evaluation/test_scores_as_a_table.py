@@ -1,6 +1,7 @@
 """Scores as people use them: a mapping, numbers that are floats, tables."""
 
 import numpy as np
+import polars
 import pytest
 
 import unweave as uw
@@ -27,12 +28,19 @@ def test_scores_become_tables():
     assert isinstance(SCORES.to_pandas(), pandas.DataFrame)
     assert SCORES.to_pandas().loc["mig", "value"] == pytest.approx(float(SCORES["mig"]))
     assert "<td>mig</td>" in SCORES._repr_html_()
+    plain = pandas.DataFrame(SCORES)
+    assert list(plain.columns) == ["score", "value", "low", "high", "chance"]
+    pandas.testing.assert_frame_equal(plain.set_index("score"), SCORES.to_pandas())
+    assert polars.DataFrame([SCORES])["mcc"].to_list() == [float(SCORES["mcc"])]
+    assert np.asarray(SCORES)[0].score == "mig"
 
 
 def test_a_fleet_has_no_single_number():
     both = uw.measure(np.stack([FACTORS, FACTORS]) + 0.1, FACTORS, metrics=["mig"], seeds=0)
     with pytest.raises(TypeError, match="a value for each of 2 models"):
         float(both["mig"])
+    pandas = pytest.importorskip("pandas")
+    assert pandas.DataFrame(both)["value"][0] == both["mig"].value.tolist()
 
 
 def test_a_history_becomes_a_table(tmp_path):
@@ -43,6 +51,9 @@ def test_a_history_becomes_a_table(tmp_path):
     assert table["step"].to_list() == [0, 1, 2, 3, 4]
     assert table["loss"][0] == pytest.approx(float(run.history.column("loss")[0]))
     assert repr(run.history).startswith("History: 5 rows of ")
-    pytest.importorskip("pandas")
+    assert polars.DataFrame(run.history).equals(table)
+    assert list(run.history)[2] == table.to_dicts()[2]
+    pandas = pytest.importorskip("pandas")
+    pandas.testing.assert_frame_equal(pandas.DataFrame(run.history).set_index("step"), run.history.to_pandas())
     assert list(run.history.to_pandas().index) == [0, 1, 2, 3, 4]
     assert run.config["latents"] == 2

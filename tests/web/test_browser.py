@@ -221,8 +221,12 @@ def test_a_small_screen_dark_and_unfinished_runs(browser: Browser, address: str)
     expect(page.get_by_text("kl became nan at step 7")).to_be_visible()
     page.goto("/run/unfinished")
     expect(page.get_by_text("Interrupted: nothing is saved yet")).to_be_visible()
+    expect(page.get_by_text("Nothing was recorded before it stopped.")).to_be_visible()
+    expect(page.locator("#about")).to_contain_text("batch_size")
     page.goto("/run/nowhere")
-    expect(page.get_by_role("alert")).to_contain_text("there is no run 'nowhere'")
+    expect(page.get_by_role("alert")).to_contain_text("There is no run 'nowhere'")
+    page.goto("/no/such/page")
+    expect(page.get_by_role("alert")).to_contain_text("There is no such page.")
     context.close()
 
 

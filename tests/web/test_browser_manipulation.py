@@ -53,6 +53,9 @@ def test_pictures_follow_the_sliders(place: str) -> None:
         expect(page.locator("#factor-0")).to_have_value("3")
         assert altered.evaluate(PIXELS) != before
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        ends = page.locator("#codes svg .tick").all_text_contents()
+        assert float(ends[0].replace("−", "-")) <= -4
         page.locator("#training").scroll_into_view_if_needed()
         expect(page.locator("#training figure")).to_have_count(3, timeout=60_000)
+        expect(page.locator("#training")).to_contain_text("loss of the fostered side")
     assert troubles == []

@@ -32,6 +32,9 @@ def test_no_sliders_but_their_reason(place: str) -> None:
         page.goto("/run/pcl")
         expect(page.locator("p.notice")).to_contain_text("pcl trains an encoder alone", timeout=60_000)
         expect(page.locator("#traversals")).to_have_count(0)
+        expect(page.locator(".tile.active")).to_contain_text("precise for every example.")
+        expect(page.locator(".short")).not_to_contain_text("decoded")
+        expect(page.locator(".short")).not_to_contain_text("nats of information")
         page.locator("#diagnosis").scroll_into_view_if_needed()
         expect(page.locator("#diagnosis .findings")).to_contain_text("without a decoder", timeout=60_000)
     assert troubles == []

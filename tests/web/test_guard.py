@@ -154,5 +154,8 @@ def test_the_page_asks_for_nothing_from_elsewhere(client: TestClient) -> None:
         assert "http://" not in text.replace("http://127.0.0.1", ""), name
         assert "https://" not in text, name
         assert client.get(f"/static/{name}").status_code == (404 if name == "index.html" else 200)
+    lost = client.get("/no/such/page")
+    assert (lost.status_code, lost.text) == (404, client.get("/").text)
+    assert client.get("/api/nothing").json() == {"detail": "there is no such question"}
     for name in ("../app.py", "..%2fapp.py", "%2e%2e/app.py", "/etc/passwd", "lib", "index.html"):
         assert client.get(f"/static/{name}").status_code == 404

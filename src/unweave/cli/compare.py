@@ -5,7 +5,7 @@ from pathlib import Path
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.measuring import watching
-from unweave.cli.options import command, parse, whole
+from unweave.cli.options import add_quiet, command, parse, whole
 from unweave.evaluation.learnt_same import learnt_same
 from unweave.evaluation.similarity import LayerComparison, Similarity, compare_runs
 from unweave.pages.comparison import comparison_to_plain, write_comparison
@@ -38,7 +38,7 @@ def run(argv: Sequence[str]) -> None:
     )
     parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="which examples and which noise (0)")
     parser.add_argument("--folder", default="comparison", help="where page, numbers and pictures go (comparison)")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_quiet(parser)
     parser.add_argument("--json", action="store_true", help="print as JSON")
     given = parse(parser, argv)
     opened = [Run(folder) for folder in given.runs]

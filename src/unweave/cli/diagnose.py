@@ -8,7 +8,7 @@ from typing import Any
 
 from unweave.cli.console import patiently, print_json, print_table, say
 from unweave.cli.measuring import add_role_options, role_words, roles_of
-from unweave.cli.options import command, parse, read, whole
+from unweave.cli.options import add_quiet, command, parse, read, whole
 from unweave.config import Range, check, unknown
 from unweave.evaluation.diagnosis import Latent
 from unweave.evaluation.posterior_file import read_posteriors
@@ -50,8 +50,9 @@ def run(argv: Sequence[str]) -> None:
     parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="which examples and which noise (0)")
     parser.add_argument("--page", metavar="FILE", help="where the page goes (RUN/diagnosis.html; none for a file)")
     parser.add_argument("--json", action="store_true", help="print as JSON")
+    add_quiet(parser)
     given = parse(parser, argv)
-    with patiently(f"diagnosing {given.run}", given.json):
+    with patiently(f"diagnosing {given.run}", given.json or given.quiet):
         diagnosed, written = _diagnosed(given)
     if given.page:
         write_text(Path(given.page), diagnosed.page())

@@ -22,7 +22,7 @@ from unweave.cli.measuring import (
 from unweave.cli.options import command, parse, whole_number
 from unweave.evaluation.measure import Measurer
 from unweave.evaluation.score_differences import Difference, differences_to_plain, score_differences
-from unweave.evaluation.scores import TRIVIAL, Scores
+from unweave.evaluation.scores import Scores, about_one_factor
 from unweave.evaluation.tables import CodeTable, read_tables
 from unweave.files import write_atomically
 
@@ -99,8 +99,8 @@ def show_scores(title: str, scores: Scores, n_factors: int = 0) -> None:
     columns = ["metric", "score", second, "better"] + (["chance", "adjusted"] if adjusted else [])
     rows = [number_row(name, number, adjusted) for name, number in scores.numbers.items()]
     print_table(title, columns, rows, _note(scores))
-    if n_factors == 1 and (trivial := [name for name in TRIVIAL if name in scores.numbers]):
-        say(f"With one factor alone, what compares factors is 1 for any code that varies: {', '.join(trivial)}.")
+    if told := about_one_factor(scores, n_factors):
+        say(told)
     tell_left_out(scores.left_out)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from unweave.cli.console import PATIENCE, patiently
-from unweave.cli.options import read, typed, whole
+from unweave.cli.options import add_quiet, read, typed, whole
 from unweave.evaluation.matrices import matrices
 from unweave.evaluation.rows import find_rows, row_among
 from unweave.evaluation.scores import Number, Scores
@@ -46,7 +46,7 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--set", action="append", default=[], metavar="METRIC.OPTION=VALUE", help="an option of a metric; repeatable"
     )
-    group.add_argument("--quiet", action="store_true", help="no progress")
+    add_quiet(group)
     group.add_argument("--json", action="store_true", help="print as JSON, parts and draws included")
 
 

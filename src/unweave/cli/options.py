@@ -57,6 +57,11 @@ def command(
     return parser
 
 
+def add_quiet(parser: argparse._ActionsContainer) -> None:
+    """Results without word of how far they are."""
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
 def whole(least: int | None = None, most: int = 2**63 - 1) -> Callable[[str], int]:
     """The type of an option that takes a whole number in a range."""
     return lambda text: int(_in_range(int, text, Range(least, most)))

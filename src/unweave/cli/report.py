@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unweave.cli.console import patiently, say
-from unweave.cli.options import command, parse
+from unweave.cli.options import add_quiet, command, parse
 from unweave.pages.run_folder import write_run_page
 from unweave.training.run import Run
 
@@ -16,9 +16,10 @@ def run(argv: Sequence[str]) -> None:
     """Write report.html and figures/ into the run's folder."""
     parser = command("unweave report", "Write a run's page and pictures into its folder.", examples=EXAMPLES)
     parser.add_argument("run", metavar="RUN", help="the run's folder")
+    add_quiet(parser)
     given = parse(parser, argv)
     opened = Run(given.run)
-    with patiently(f"drawing the page of {given.run}"):
+    with patiently(f"drawing the page of {given.run}", given.quiet):
         page = write_run_page(opened) if opened.encodes else _manipulation(opened)
     say(f"written: {page}")
 

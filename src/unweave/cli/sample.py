@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from unweave.cli.console import print_json, say
-from unweave.cli.options import command, parse, read, whole
+from unweave.cli.console import patiently, print_json, say
+from unweave.cli.options import add_quiet, command, parse, read, whole
 from unweave.data.columns import Columns
 from unweave.files import write_atomically, write_text
 from unweave.training.run import Run
@@ -36,9 +36,11 @@ def run(argv: Sequence[str]) -> None:
     parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="which ones (0)")
     parser.add_argument("--out", metavar="FILE", help=".png, .npz or, for a table, .csv (default: in the run's folder)")
     parser.add_argument("--json", action="store_true", help="print the file as JSON")
+    add_quiet(parser)
     given = parse(parser, argv)
     opened = Run(given.run)
-    drawn = opened.sample(given.n, labels=dict(map(_label, given.label)), seed=given.seed)
+    with patiently("drawing", given.json or given.quiet):
+        drawn = opened.sample(given.n, labels=dict(map(_label, given.label)), seed=given.seed)
     columns = opened.experiment.world.known_columns()
     images = drawn.numpy() if columns is None else columns.in_units(drawn).numpy()
     path = _written(opened, images, given.out) if columns is None else _rows(opened, images, columns, given.out)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import command, parse, whole
+from unweave.cli.console import patiently, print_json, print_table, say
+from unweave.cli.options import add_quiet, command, parse, whole
 from unweave.data.world import called
 from unweave.evaluation.describe import Description, describe
 from unweave.evaluation.findings import diagnose_described, expected_of, findings, sentences
@@ -31,6 +31,7 @@ def run(argv: Sequence[str]) -> None:
         "--examples", type=whole(1, 10**7), default=2048, metavar="N", help="examples to look at (2048)"
     )
     parser.add_argument("--json", action="store_true", help="print as JSON")
+    add_quiet(parser)
     given = parse(parser, argv)
     shown = Run(given.run)
     if shown.state != "done":
@@ -39,7 +40,8 @@ def run(argv: Sequence[str]) -> None:
     if not shown.encodes:
         _manipulation(shown, given.json)
         return
-    description = describe(shown, n=given.examples, rule=given.rule)
+    with patiently(f"looking at {given.run}", given.json or given.quiet):
+        description = describe(shown, n=given.examples, rule=given.rule)
     if given.json:
         print_json(_plain(shown, description))
         return

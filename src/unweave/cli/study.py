@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.cli.console import print_json, say
-from unweave.cli.options import command, parse, real, whole
+from unweave.cli.options import add_quiet, command, parse, real, whole
 from unweave.cli.study_look import look, tell_status
 from unweave.cli.train import stopping
 from unweave.config import find, shown, unknown
@@ -76,7 +76,7 @@ def add_execution_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--slurm", default=None, metavar="KEY=VALUE,…", help="for sbatch: partition=gpu,time=240")
     group.add_argument("--save-every", type=real(0), default=None, metavar="SECONDS", help="between checkpoints (30)")
-    group.add_argument("--quiet", action="store_true", help="no progress")
+    add_quiet(group)
     group.add_argument("--json", action="store_true", help="print the result as JSON")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from unweave.cli.console import patiently, print_json, say
-from unweave.cli.options import command, parse, read, real, whole
+from unweave.cli.options import add_quiet, command, parse, read, real, whole
 from unweave.data.columns import Columns
 from unweave.evaluation.describe import describe
 from unweave.evaluation.traversal import Strips, by_deviation, eigenfaces, plane, strips
@@ -48,9 +48,10 @@ def run(argv: Sequence[str]) -> None:
         "--eigenfaces", type=whole(1, 10_000), default=5, metavar="N", help="latents around the mean code (5)"
     )
     parser.add_argument("--json", action="store_true", help="print the files as JSON")
+    add_quiet(parser)
     given = parse(parser, argv)
     opened = Run(given.run)
-    with patiently("drawing", given.json):
+    with patiently("drawing", given.json or given.quiet):
         made = _drawn(opened, given)
     paths = {name: str(opened.files.write(f"figures/{name}.png", to_png(figure))) for name, figure in made.items()}
     if given.json:

@@ -11,6 +11,7 @@ from unweave.config import to_plain
 from unweave.data import WORLDS, World
 from unweave.data.columns import shortened
 from unweave.data.files import fetch, place_of
+from unweave.data.images import Images
 from unweave.data.own import as_world, is_own_path
 from unweave.data.supervision import supervision_of
 from unweave.data.world import Card
@@ -41,12 +42,13 @@ def run(argv: Sequence[str]) -> int:
         if not given.name[1:]:
             raise ValueError("say which: unweave worlds get NAME; `unweave worlds` lists them")
         return _get_all(given.name[1:], given.unchecked)
-    cards = {name: world_named(name).card() for name in given.name or WORLDS}
+    worlds = {name: world_named(name) for name in given.name or WORLDS}
+    cards = {name: world.card() for name, world in worlds.items()}
     if given.json:
-        print_json({name: _plain(card) for name, card in cards.items()})
+        print_json({name: _plain(card, _sizes(worlds[name])) for name, card in cards.items()})
     elif given.name:
         for name, card in cards.items():
-            _describe(name, card)
+            _describe(name, card, _sizes(worlds[name]))
     else:
         _list(cards)
     return 0
@@ -68,9 +70,21 @@ def _list(cards: dict[str, Card]) -> None:
     say("to get: unweave worlds get dsprites fetches it     More about one: unweave worlds micro")
 
 
-def _describe(name: str, card: Card) -> None:
+def _sizes(world: World) -> list[tuple[int, int]]:
+    """Width and height of the smallest and the largest image where they differ."""
+    found = world.sizes() if isinstance(world, Images) and world.path else []
+    return [found[0], found[-1]] if len(found) > 1 else []
+
+
+def _describe(name: str, card: Card, sizes: Sequence[tuple[int, int]]) -> None:
     say(f"{name}: {card.title}{f' ({card.note})' if card.note else ''}")
-    say(f"  examples  {_size(card)}, each {_shape(card)}")
+    if sizes:
+        smallest, largest = (f"{width} × {height}" for width, height in sizes)
+        colour = "grey" if card.shape[0] == 1 else "colour"
+        say(f"  examples  {_size(card)}, {smallest} … {largest} pixels, {colour}")
+        say("  training  needs one size for all: add --world.size 64; --world.fit crop, pad or stretch says how")
+    else:
+        say(f"  examples  {_size(card)}, each {_shape(card)}")
     if card.columns:
         say(f"  columns   {shortened(card.columns, 40)}")
     if card.space is not None:
@@ -141,7 +155,7 @@ def _size(card: Card) -> str:
     return f"{card.n_examples:,}" if card.n_examples is not None else "any"
 
 
-def _plain(card: Card) -> dict[str, Any]:
+def _plain(card: Card, sizes: Sequence[tuple[int, int]]) -> dict[str, Any]:
     factors = (
         [{"name": f.name, "size": f.size, "kind": f.kind, "hidden": f.hidden} for f in card.space.axes]
         if card.space
@@ -151,7 +165,8 @@ def _plain(card: Card) -> dict[str, Any]:
         "title": card.title,
         "factors": factors,
         "examples": card.n_examples,
-        "shape": list(card.shape),
+        "shape": [card.shape[0], None, None] if sizes else list(card.shape),
+        "sizes": [list(size) for size in sizes],
         "columns": list(card.columns),
         "on_disk": card.on_disk,
         "how_to_get": card.how_to_get,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unweave.cli.console import print_json, print_table, say
-from unweave.cli.options import command, numbers, parse, whole
+from unweave.cli.options import add_quiet, command, numbers, parse, whole
 from unweave.files import as_typed
 from unweave.recipes.opened import Run
 from unweave.recipes.zoo import SHOWN, Filter, Put, build_zoo, pull, push, runs_in, zoo
@@ -33,11 +33,12 @@ def run(argv: Sequence[str]) -> None:
     parser.add_argument("what", nargs="*", metavar="WHAT", help="names and folders, as in the examples")
     parser.add_argument("--zoo", metavar="PLACE", help="a folder or an https address (the package's own)")
     parser.add_argument("--json", action="store_true", help="print the list as JSON")
+    add_quiet(parser)
     building = parser.add_argument_group("building")
     building.add_argument("--method", metavar="A,B", help="of a folder of runs, only those of these methods")
     building.add_argument("--world", metavar="A,B", help="only those on these worlds")
     building.add_argument("--seeds", metavar="FIRST:END", help="only those with these seeds: 0:10, or 0,3,7")
-    building.add_argument("--bits", type=int, choices=(16, 32), help="of a weight (as they are)")
+    building.add_argument("--bits", type=int, choices=(8, 16, 32), help="of a weight (as they are)")
     building.add_argument(
         "--measure", action="store_true", help="measure models that have no scores, or rounded weights"
     )
@@ -67,12 +68,9 @@ def _list(what: Sequence[str], place: str | None, as_json: bool) -> None:
                     for one in found])  # fmt: skip
         return
     scores = [name for name in SHOWN if any(name in one.scores for one in found)]
-    rows = [
-        [one.name, one.world, one.objective, str(one.latents), *(_score(one.scores.get(name)) for name in scores)]
-        for one in found
-    ]
-    titles = [name.partition(".")[0].removesuffix("_score") for name in scores]
-    print_table(f"zoo at {found.place}", ["name", "world", "objective", "latents", *titles], rows)
+    rows = [[one.name, one.world, one.objective, *(_score(one.scores.get(name)) for name in scores)] for one in found]
+    titles = [name.partition(".")[0].removesuffix("_vae_score") for name in scores]
+    print_table(f"zoo at {found.place}", ["name", "world", "objective", *titles], rows)
     where = f" --zoo {as_typed(place)}" if place else ""
     load = f"uw.zoo({place!r}).load('NAME')" if place else "uw.load('zoo:NAME')"
     say(f"scores are of mean codes. Open one with {load}, or bring it here with: unweave zoo pull NAME{where}")
@@ -102,7 +100,7 @@ def _build(given: argparse.Namespace) -> None:
     measure = {"n_samples": given.samples, "seeds": given.draws, "interventions": "table"}
     measure |= {"metrics": _words(given.metrics)} if given.metrics else {}
     way = Put(given.bits, measure if given.measure else None)
-    watch = _tell if given.measure and not given.json else _keep_quiet
+    watch = _keep_quiet if given.quiet or given.json or not given.measure else _tell
     made = build_zoo(runs_in(given.what[1:], wanted), given.what[0], way, watch)
     total = sum(one.n_bytes for one in made)
     if given.json:
@@ -122,7 +120,7 @@ def _tell(name: str, place: int, total: int) -> None:
 
 
 def _keep_quiet(name: str, place: int, total: int) -> None:
-    """Models that are only copied take no time."""
+    """Nothing is told of models that are only copied: they take no time."""
 
 
 def _words(text: str | None) -> tuple[str, ...]:

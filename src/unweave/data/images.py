@@ -30,7 +30,7 @@ from unweave.data.kept_images import KeptImages, Known
 from unweave.data.labels_csv import read_labels_csv
 from unweave.data.mnist import read_idx
 from unweave.data.pairs_csv import checked_pairs, read_pairs_csv
-from unweave.data.pixels import GREY, Fit, coloured, decoded, fitted, mode
+from unweave.data.pixels import GREY, Fit, coloured, decoded, fitted, mode, size_of
 from unweave.data.sequences import Sequences, by_axis, by_folder, frames_of, segments_of, sequence_pairs
 from unweave.data.world import Card, Data, World
 from unweave.files import require_file
@@ -119,6 +119,11 @@ class Images(World):
         # a run may be called after its images
         there = [place for place in places if place.exists() and not (place / "SHA256SUMS").exists()]
         return replace(self, where=str(next(iter(there), self.where)))
+
+    def sizes(self) -> list[tuple[int, int]]:
+        """Width and height of the images of a folder before they come to ``size``, each once, the smallest first."""
+        files = image_files(self._root()) if self._root().is_dir() else []
+        return sorted({size_of(path) for path in files}, key=lambda size: (size[0] * size[1], size))
 
     def told(self, data: Data) -> str:
         """What was found, in a line."""

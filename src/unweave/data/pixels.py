@@ -13,12 +13,25 @@ LUMA = (0.299, 0.587, 0.114)
 """Grey from red, green and blue (ITU-R 601)."""
 
 
+ORIENTATION, LYING = 0x0112, (5, 6, 7, 8)
+"""The tag of a photograph that says how it was held, and those of its values by which it lies on its side."""
+
+
 def mode(path: Path) -> str:
     """How an image file holds its colours, as Pillow calls it."""
     from PIL import Image
 
     with reading(path, "an image"), Image.open(path) as image:
         return image.mode
+
+
+def size_of(path: Path) -> tuple[int, int]:
+    """Width and height of an image file as it is shown: upright, as its camera says."""
+    from PIL import Image
+
+    with reading(path, "an image"), Image.open(path) as image:
+        lies = image.getexif().get(ORIENTATION, 1) in LYING
+        return image.size[::-1] if lies else image.size
 
 
 def decoded(path: Path) -> np.ndarray:

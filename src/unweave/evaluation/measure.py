@@ -1,6 +1,7 @@
 """Measure a representation: every metric that applies, with intervals, from one table of codes and factors."""
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from unweave.config import unknown
 from unweave.evaluation.inputs import Arrays, Inputs
 from unweave.evaluation.rows import Metrics, find_rows, is_named, row_among
 from unweave.evaluation.sampling import Draw, half, permutation, whole
-from unweave.evaluation.scores import Number, Scores
+from unweave.evaluation.scores import Number, Scores, about_one_factor
 from unweave.evaluation.tables import read_tables
 from unweave.evaluation.truth import Truth, as_truth
 from unweave.metrics import Metric
@@ -50,7 +51,8 @@ def measure(
     ``split=(N, M)`` fits on the first N rows and tests on the next M, in the order given; otherwise rows are shuffled
     by ``seed`` and divided as each protocol says. ``seeds`` is the number of random halves behind every interval.
     ``adjust="chance"`` measures the codes in random order too. ``options`` are settings of metrics by name:
-    ``{"dci": {"backend": "sklearn"}}``. ``factor_bins`` puts factors that hold fractions into that many bins.
+    ``{"dci": {"backend": "sklearn"}}``. ``factor_bins`` puts factors that hold fractions into that many bins. Where
+    there is one factor alone, a warning says which scores then tell nothing.
 
     >>> import numpy as np
     >>> import unweave as uw
@@ -64,7 +66,10 @@ def measure(
         codes, variance = table.codes, table.variance if variance is None else variance
         factors = table.factors if factors is None else factors
     measurer = Measurer(factors, metrics, split, seeds, seed, adjust, dict(options or {}), factor_bins)
-    return measurer.measure(codes, variance, watch=watch)
+    found = measurer.measure(codes, variance, watch=watch)
+    if told := about_one_factor(found, 0 if measurer.truth is None else measurer.truth.numbers.shape[1]):
+        warnings.warn(told, stacklevel=2)
+    return found
 
 
 @dataclass(frozen=True)

@@ -67,10 +67,22 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Row:
+    """A score in a table; for a fleet, lists with an entry a model."""
+
+    score: str
+    value: Any
+    low: Any
+    high: Any
+    chance: Any
+
+
+@dataclass(frozen=True)
 class Scores(Mapping[str, Number]):
     """Numbers by name (``mig``, ``dci.completeness``), the full result of every metric, and why others are missing.
 
-    A mapping: ``dict(scores)``, ``scores["mig"]``, ``float(scores["mig"])``; ``to_pandas()`` makes a table of it.
+    A mapping: ``dict(scores)``, ``scores["mig"]``, ``float(scores["mig"])``. ``scores.to_pandas()`` and
+    ``scores.to_polars()`` are the table, one row a score; ``pd.DataFrame(scores)`` is the same.
     """
 
     numbers: dict[str, Number]
@@ -96,14 +108,20 @@ class Scores(Mapping[str, Number]):
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One row a score: its name, value and interval."""
+        return [vars(row) for row in self._rows()]
+
+    def _rows(self) -> list[Row]:
         found = []
         for name, number in self.numbers.items():
-            low, high = number.interval or (None, None)
-            row = {"score": name, "value": number.value, "low": low, "high": high, "chance": number.chance}
-            found.append(
-                {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in row.items()}
-            )
+            numbers = (number.value, *(number.interval or (None, None)), number.chance)
+            found.append(Row(name, *(one.tolist() if isinstance(one, np.ndarray) else one for one in numbers)))
         return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """The rows, one an entry: from these pandas makes its table."""
+        rows = np.empty(len(self), dtype=object)
+        rows[:] = self._rows()
+        return rows if dtype is None else rows.astype(dtype)
 
     def to_polars(self) -> "pl.DataFrame":
         """The scores as a polars data frame, one row each."""
@@ -139,6 +157,13 @@ class Scores(Mapping[str, Number]):
             "seconds": {name: round(value, 4) for name, value in self.seconds.items()},
             "parts": {name: plain(part) for name, part in self.parts.items()},
         }
+
+
+def about_one_factor(scores: Scores, n_factors: int) -> str:
+    """A sentence on the scores that tell nothing where there is one factor alone; empty where there are more."""
+    trivial = [name for name in TRIVIAL if name in scores.numbers] if n_factors == 1 else []
+    told = f"With one factor alone, what compares factors is 1 for any code that varies: {', '.join(trivial)}."
+    return told if trivial else ""
 
 
 def scores_from_plain(found: Mapping[str, Any]) -> Scores:

@@ -15,6 +15,7 @@ import torch
 from unweave.config import check_fields, fingerprint, number
 from unweave.data.altered import Manipulated, Perturbed
 from unweave.data.micro import Micro
+from unweave.data.world import called
 from unweave.evaluation.encode import encode
 from unweave.files import as_typed
 from unweave.metrics.unsupervised.udr import udr
@@ -177,7 +178,7 @@ def perturb(
     if foster or diminish:
         sides = given_sides(base, foster, diminish, attack.control)
         asked = manipulation(base, attack, sides)
-        study = Study(f"perturb-{fingerprint(asked)}", (asked,))
+        study = Study(f"perturb-{fingerprint(asked)}", (asked,), title=f"A manipulation of {called(base.world)}")
         results = run_study(study, store.root, execute=execute, how=how, tell=tell)
         return Made(_finished(results, results.ids[0]), attack)
     if 2 * attack.ensemble > attack.models:
@@ -186,9 +187,8 @@ def perturb(
             f" {2 * attack.ensemble} (--models), or choose fewer (--ensemble)"
         )
     models = candidates(base, attack.models)
-    study = Study(
-        f"perturb-{fingerprint((base, attack))}", models, (Alignment(),), follow_up=partial(follow, models, attack)
-    )
+    name, title = f"perturb-{fingerprint((base, attack))}", f"{len(models)} models of {called(base.world)}, manipulated"
+    study = Study(name, models, (Alignment(),), follow_up=partial(follow, models, attack), title=title)
     results = run_study(study, store.root, execute=execute, how=how, tell=tell)
     found = judged(results, ids_of(results, models), attack)
     sides = sides_of(found, attack)

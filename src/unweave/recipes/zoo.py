@@ -15,8 +15,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-import torch
-
 from unweave.data.download import OpenAddress, download, open_https_or_here
 from unweave.data.files import data_folder
 from unweave.data.world import called
@@ -26,7 +24,7 @@ from unweave.runs.folder import RunFolder
 from unweave.runs.names import check_name, read_plain
 from unweave.runs.row import reading_scores
 from unweave.runs.state import state_of
-from unweave.training.checkpoint import in_bits, read_tensors
+from unweave.training.checkpoint import bits_of, in_bits
 from unweave.training.export import card
 
 if TYPE_CHECKING:
@@ -181,7 +179,7 @@ class Put:
     model without scores, or with rounded weights, is measured; without, it is refused.
     """
 
-    bits: Literal[16, 32] | None = None
+    bits: Literal[8, 16, 32] | None = None
     measure: Mapping[str, Any] | None = None
 
 
@@ -263,7 +261,7 @@ def put(run: Run, target: Path, way: Put = Put()) -> ZooModel:
         folder.write_all(carried)
         measured = Run(aside).evaluate(**(way.measure or {})).to_plain() if scores is None else scores
         folder.write_json("scores.json", _without_long_lists(measured))
-        folder.write("README.md", card(Run(aside)) + (ROUNDED if _is_rounded(weights) else ""))
+        folder.write("README.md", card(Run(aside)) + _rounded(weights))
         return measured
 
     measured, folder = write_folder(target, fill), RunFolder(target)
@@ -282,11 +280,10 @@ def put(run: Run, target: Path, way: Put = Put()) -> ZooModel:
     )
 
 
-ROUNDED = "\nWeights are rounded to 16 bits; the scores are those of the rounded weights.\n"
-
-
-def _is_rounded(content: bytes) -> bool:
-    return any(one.dtype == torch.float16 for one in read_tensors(content, Path("model.safetensors"))[0].values())
+def _rounded(weights: bytes) -> str:
+    """The last line of a card, of a model whose weights have less than 32 bits."""
+    bits = min(bits_of(weights, Path("model.safetensors")), default=32)
+    return f"\nWeights are rounded to {bits} bits; the scores are those of the rounded weights.\n" if bits < 32 else ""
 
 
 def _known_scores(run: Run, target: Path, before: bytes, weights: bytes) -> Any:

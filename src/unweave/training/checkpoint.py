@@ -105,24 +105,82 @@ def from_bytes(content: bytes) -> tuple[Tensors, dict[str, str]]:
 
 
 def read_tensors(content: bytes, place: Path) -> tuple[Tensors, dict[str, str]]:
-    """Tensors and metadata of a file that anyone may have written."""
+    """Tensors and metadata of a file that anyone may have written; weights of 8 bits come as 32."""
     try:
         tensors, metadata = from_bytes(content)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, safetensors.SafetensorError) as error:
         raise ValueError(f"{place} holds no weights that can be read") from error
-    return tensors, metadata if isinstance(metadata, dict) else {}
+    found = _from_8_bits(tensors, place) if BITS in tensors else tensors
+    return found, metadata if isinstance(metadata, dict) else {}
+
+
+BITS, SCALE, LARGEST, SMALL = ":bits", ":scale", 127, 4096
+"""The mark of a file of 8-bit weights; how the names of scales end; the largest such weight; what keeps 16 bits."""
 
 
 def in_bits(content: bytes, bits: int, place: Path) -> bytes:
-    """The same weights with 16 or 32 bits each; a number that 16 bits cannot hold is refused."""
-    tensors, metadata = read_tensors(content, place)
-    kind = torch.float16 if bits == 16 else torch.float32
-    if all(one.dtype == kind for one in tensors.values() if one.is_floating_point()):
+    """The same weights with 8, 16 or 32 bits each; a number that they cannot hold is refused.
+
+    With 8 bits every row of a matrix or kernel has its own scale, a number of 32 bits. Biases and small matrices, those
+    that make the codes among them, have 16.
+    """
+    if bits_of(content, place) == {bits}:
         return content
-    changed = {name: one.to(kind) if one.is_floating_point() else one for name, one in tensors.items()}
+    tensors, metadata = read_tensors(content, place)
+    if bits == 8 and any(one.dtype == torch.int8 for one in tensors.values()):
+        raise ValueError(f"{place} has whole numbers of 8 bits beside its weights; keep 16 bits or 32")
+    kind = torch.float32 if bits == 32 else torch.float16
+    changed: Tensors = {}
+    for name, one in tensors.items():
+        if bits == 8 and one.is_floating_point() and one.dim() > 1 and one.numel() > SMALL:
+            changed[name], changed[name + SCALE] = _to_8_bits(one.float())
+            changed[BITS] = torch.tensor(8)  # among the tensors: metadata have no order, and files should
+        else:
+            changed[name] = one.to(kind) if one.is_floating_point() else one
     if wrong := [name for name, one in changed.items() if not bool(one.isfinite().all())]:
-        raise ValueError(f"{wrong[0]} of {place} has weights too large for {bits} bits; keep 32")
+        raise ValueError(f"{wrong[0].removesuffix(SCALE)} of {place} has weights too large for {bits} bits; keep 32")
     return to_bytes(changed, metadata)
+
+
+def bits_of(content: bytes, place: Path) -> set[int]:
+    """How many bits the weights of a file have: 8 where some do, else one number or several."""
+    read_tensors(content, place)
+    tensors, _ = from_bytes(content)
+    if BITS in tensors:
+        return {8}
+    return {8 * one.element_size() for one in tensors.values() if one.is_floating_point()}
+
+
+def _to_8_bits(weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Whole numbers from -127 to 127, and for each row what they are to be multiplied by."""
+    # scale_i = max_j |w_ij| / 127,  q_ij = round(w_ij / scale_i); a row of zeros has the scale 1
+    scale = weights.flatten(1).abs().amax(1) / LARGEST
+    scale = torch.where(scale == 0, 1.0, scale)
+    return (weights / _beside(scale, weights)).round().clamp(-LARGEST, LARGEST).to(torch.int8), scale
+
+
+def _from_8_bits(tensors: Tensors, place: Path) -> Tensors:
+    if tensors[BITS].tolist() != 8:
+        raise ValueError(f"{place} holds weights of a kind that this version of unweave does not know")
+    scales = {name.removesuffix(SCALE): one for name, one in tensors.items() if name.endswith(SCALE)}
+    weights = {name: one for name, one in tensors.items() if name != BITS and not name.endswith(SCALE)}
+    for name in sorted({*scales, *(name for name, one in weights.items() if one.dtype == torch.int8)}):
+        whole, scale = weights.get(name), scales.get(name)
+        if whole is None or scale is None or whole.dtype != torch.int8 or whole.dim() < 2 or not _fits(scale, whole):
+            raise ValueError(
+                f"{place} holds no weights that can be read: {name[:80]} needs 8-bit numbers and a scale a row"
+            )
+        weights[name] = whole.float() * _beside(scale, whole)
+    return weights
+
+
+def _fits(scale: Tensor, whole: Tensor) -> bool:
+    right = scale.dtype == torch.float32 and scale.shape == whole.shape[:1]
+    return right and bool((scale.isfinite() & (scale > 0)).all())
+
+
+def _beside(scale: Tensor, weights: Tensor) -> Tensor:
+    return scale.reshape(-1, *[1] * (weights.dim() - 1))
 
 
 def model_with(method: Method, architecture: Architecture, tensors: Tensors, place: Path) -> nn.Module:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,11 @@ PENDING = 256
 
 @dataclass
 class History:
-    """The table of one run: its columns, the step of each row, and the rows."""
+    """The table of one run: its columns, the step of each row, and the rows.
+
+    ``history.to_pandas()`` and ``history.to_polars()`` are data frames, and so are ``pd.DataFrame(history)`` and
+    ``pl.DataFrame(history)``; going through it gives one row after the other, by name.
+    """
 
     columns: list[str] = field(default_factory=list)
     steps: list[int] = field(default_factory=list)
@@ -30,6 +35,14 @@ class History:
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    def __iter__(self) -> Iterator[dict[str, float]]:
+        for step, row in zip(self.steps, self.rows.tolist()):
+            yield {"step": step} | dict(zip(self.columns, row))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        """The table as Arrow's interface hands it over, to polars and others."""
+        return self.to_polars().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         names = f"{', '.join(self.columns[:6])}{', …' if len(self.columns) > 6 else ''}"

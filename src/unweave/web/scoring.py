@@ -6,7 +6,7 @@ from typing import Any, Literal
 from unweave.evaluation.encode import factor_names, known_factors
 from unweave.evaluation.evaluation import protocol_of_scores
 from unweave.evaluation.matrices import matrices
-from unweave.evaluation.measure import measure
+from unweave.evaluation.measure import Measurer
 from unweave.evaluation.rows import find_rows
 from unweave.evaluation.scores import TRIVIAL
 from unweave.metrics import METRICS
@@ -63,8 +63,9 @@ def _quick(opened: OpenRun, names: list[str]) -> ScoresAnswer:
     factors = known_factors(run.data, run.rows(N_EXAMPLES))
     found = {}
     if factors is not None and not factors.is_floating_point():
+        measurer = Measurer(factors, QUICK, seeds=0)
         for name in REPRESENTATIONS:
-            found[name] = measure(getattr(code, name).double(), factors, metrics=QUICK, seeds=0).to_plain()
+            found[name] = measurer.measure(getattr(code, name).double()).to_plain()
     return ScoresAnswer(
         kept=False,
         n_samples=len(code.mean),

@@ -21,6 +21,12 @@ def page_routes() -> APIRouter:
     for view in VIEWS:
         pages.add_api_route(view, document, methods=["GET"])
 
+    def lost(name: str) -> HTMLResponse:
+        """The same document, which says that there is no such page; questions to the API get their answer as JSON."""
+        if name.startswith("api/"):
+            raise HTTPException(404, "there is no such question")
+        return HTMLResponse(parts()["index.html"], status_code=404)
+
     @pages.get("/static/{name:path}")
     def get_part(name: str) -> Response:
         # a table of names, never a path: there is nothing to walk out of
@@ -29,6 +35,7 @@ def page_routes() -> APIRouter:
             raise HTTPException(404, "there is no such file")
         return Response(parts()[name], media_type=kind, headers={"cache-control": "no-cache"})
 
+    pages.add_api_route("/{name:path}", lost, methods=["GET"])  # after all others
     return pages
 
 

@@ -39,7 +39,7 @@ async function route() {
 
 /** Whatever went wrong, in one sentence, and a way on. */
 function problem(error) {
-  show(main, h("section", { class: "notice", role: "alert" }, h("h1", {}, "That did not work"), h("p", {}, error.message),
+  show(main, h("section", { class: "notice", role: "alert" }, h("h1", {}, "That did not work"), h("p", {}, error.message.replace(/^./, (first) => first.toUpperCase())),
     h("p", {}, h("button", { type: "button", onclick: route }, "Try again"), " ", h("a", { href: "/", "data-link": true }, "All runs"))));
 }
 

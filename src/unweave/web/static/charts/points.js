@@ -22,7 +22,8 @@ export function scatter({ points, groups, xName, yName, marks = [], onpick, labe
   const log = least > 0 && Math.max(...across) >= 16 * least;
   const few = [...new Set(across)];
   const x = log ? { domain: [least / 1.2, Math.max(...across) * 1.2], log, exact: true } : { domain: range(across), exact: true };
-  if (few.length <= 8) x.ticks = few;
+  const short = few.every((value) => Number(value.toPrecision(3)) === value); // settings are, what was measured is not
+  if (few.length <= 8 && short) x.ticks = few;
   else if (!log) x.exact = false;
   const { svg, xs, ys, at } = plot({ width, height, x, y: { domain: range(column("y")) }, xName, yName, label });
   for (const one of marks) svg.append(...mark(one, xs, ys, at));

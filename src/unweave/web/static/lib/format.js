@@ -69,6 +69,8 @@ export function column(name, settings = null) {
   if (score) return score[1] === "mean" ? metric(score[2]) : `${metric(score[2])} (sampled)`;
   const [family, ...rest] = name.replaceAll("_", " ").split(".");
   if (!rest.length) return family;
+  const known = SCORES[name.slice(name.indexOf(".") + 1)];
+  if (known) return `${known} (${family})`;
   return family === "objective" ? rest.join(" ") : `${family}: ${rest.join(" ").replace(/^n /, "")}`;
 }
 

@@ -86,15 +86,16 @@ function sides(models, run) {
 const moves = ({ before, after }) => sheet("Codes before and after, as numbers", ["latent", "before", "after"],
   before.map((value, i) => cells(String(i), number(value, 3), number(after[i], 3))));
 
-/** One row a latent, from −4 to 4. */
+/** One row a latent, from −4 to 4, or as far as the codes go. */
 function arrows({ before, after, deviation, side }) {
   const [left, right, row, width] = [58, 14, 24, 420];
   const height = before.length * row + 40;
-  const at = (value) => left + ((Math.max(-4, Math.min(4, value)) + 4) / 8) * (width - left - right);
+  const reach = Math.max(4, 2 * Math.ceil(Math.max(...before.map(Math.abs), ...after.map(Math.abs)) / 2));
+  const at = (value) => left + ((Math.max(-reach, Math.min(reach, value)) + reach) / (2 * reach)) * (width - left - right);
   const kind = side === "foster" ? "mixed" : "active";
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img",
     "aria-label": before.map((value, i) => `latent ${i}: ${number(value, 2)} to ${number(after[i], 2)}`).join(", ") });
-  for (const value of [-4, -2, 0, 2, 4]) {
+  for (const value of [-reach, -reach / 2, 0, reach / 2, reach]) {
     svg.append(s("line", { class: "grid", x1: at(value), x2: at(value), y1: 4, y2: height - 34 }),
       s("text", { class: "tick", x: at(value), y: height - 21, "text-anchor": "middle" }, String(value).replace("-", "−")));
   }

@@ -30,19 +30,21 @@ const heading = (about) => h("div", { class: "heading" }, h("div", {}, h("h1", {
   h("span", { class: `state ${about.state}` }, about.state));
 
 /** A run without a model yet, or one whose code is not trusted: its losses, drawn as they come. */
-function waiting(place, about) {
-  const message = h("p", {}, about.message);
-  const bar = h("progress", { max: about.steps, value: about.step });
+function waiting(place, run) {
+  const message = h("p", {}, run.message);
+  const bar = h("progress", { max: run.steps, value: run.step });
   const curves = h("section", {}, h("h2", {}, "Over training"));
-  show(place, heading(about), h("section", { class: "notice" }, message, about.state === "running" ? bar : null), curves);
-  const draw = () => training(curves, about.id, null);
+  const settings = h("section", { id: "about" }, h("h2", {}, "This run"));
+  show(place, heading(run), h("section", { class: "notice" }, message, run.state === "running" ? bar : null), curves, settings);
+  about(settings, run, []);
+  const draw = () => training(curves, run.id, null, run.state);
   draw();
-  if (["failed", "done"].includes(about.state)) return;
+  if (["failed", "done"].includes(run.state)) return;
   poll(place, 2500, async () => {
-    const now = await get(address(about.id));
-    if (now.state === "done") return open(place, { name: about.id });
-    if (now.step !== about.step || now.state !== about.state) {
-      Object.assign(about, now);
+    const now = await get(address(run.id));
+    if (now.state === "done") return open(place, { name: run.id });
+    if (now.step !== run.step || now.state !== run.state) {
+      Object.assign(run, now);
       message.textContent = now.message;
       bar.value = now.step;
       draw();
@@ -73,7 +75,7 @@ async function finished(place, run) {
   const pad = steering ? h("section", { id: "pad" }, h("h2", {}, "Two latents at once"), h("p", {}, "Drag the dot, or use the arrow keys. The pictures behind it are what the model draws there.")) : null;
   const shown = Object.entries(parts).filter(([key]) => drawable || !["traversals", "rebuilt"].includes(key) || (tabular && key === "traversals"));
   const links = [...(pad ? [["pad", "Two at once"]] : []), ...shown.map(([key, one]) => [key, one.querySelector("h2").textContent])];
-  show(place, heading(run), inShort(found, exampleOf(run)),
+  show(place, heading(run), inShort(found, run),
     h("nav", { class: "jump", "aria-label": "On this page" }, links.map(([key, words]) => h("a", { href: `#${key}` }, words))),
     steering ? steering.element : columns ? columns.element : h("p", { class: "notice" }, run.no_decoder ? `${run.no_decoder}.` : "The examples of this run are not pictures, so there is nothing to decode into one."),
     pad, shown.map(([, one]) => one));
@@ -100,11 +102,14 @@ function fillWhenSeen(run, found, types, parts, steering, pad) {
 }
 
 /** How many latents of each type, and what that means. */
-function inShort(found, what) {
+function inShort(found, run) {
+  const what = exampleOf(run);
+  const meaning = (kind) => MEANING[kind].replaceAll("picture", what).replace(run.no_decoder ? /, and moving it.*/ : "", run.no_decoder ? "." : "");
+  const told = found.findings.filter((words) => !run.no_decoder || !words.startsWith(run.no_decoder)); // said below it
   const count = (kind) => found.latents.filter((one) => one.type === kind).length;
   const total = found.latents.reduce((sum, one) => sum + one.kl, 0);
-  const tile = (kind) => h("div", { class: `tile ${kind}`, title: MEANING[kind] }, h("b", {}, count(kind)), h("span", {}, kind), h("p", {}, MEANING[kind].replaceAll("picture", what)));
+  const tile = (kind) => h("div", { class: `tile ${kind}`, title: meaning(kind) }, h("b", {}, count(kind)), h("span", {}, kind), h("p", {}, meaning(kind)));
   return h("section", { class: "short" }, h("div", { class: "tiles" }, KINDS.filter((kind) => count(kind) || kind !== "mixed").map(tile),
-    h("div", { class: "tile" }, h("b", {}, number(total)), h("span", {}, "nats of information"), h("p", {}, `What a ${what}'s code tells, summed over latents (KL).`))),
-  h("p", {}, found.findings.join(" ")));
+    total === 0 ? null : h("div", { class: "tile" }, h("b", {}, number(total)), h("span", {}, "nats of information"), h("p", {}, `What a ${what}'s code tells, summed over latents (KL).`))),
+  h("p", {}, told.join(" ")));
 }

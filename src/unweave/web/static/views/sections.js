@@ -41,7 +41,8 @@ export async function diagnosis(place, run) {
   place.append(wait);
   const found = await get(address(run.id, "/diagnosis"));
   const item = (one) => h("li", { class: one.weight }, h("b", { class: "weight" }, one.weight), h("p", {}, one.text), h("p", {}, "→ ", one.advice), h("p", { class: "quiet" }, one.reference));
-  const facts = Object.entries(found.numbers).map(([name, value]) => h("div", {}, h("dt", {}, EXPLAINED[name][0]), h("dd", {}, number(value), h("span", { class: "quiet" }, EXPLAINED[name][1].replace("example", exampleOf(run))))));
+  const exact = found.latents.every((one) => one.mean_variance === 0); // without noise the KL is no information
+  const facts = Object.entries(found.numbers).filter(([name]) => !exact || !["rate", "trace_difference"].includes(name)).map(([name, value]) => h("div", {}, h("dt", {}, EXPLAINED[name][0]), h("dd", {}, number(value), h("span", { class: "quiet" }, EXPLAINED[name][1].replace("example", exampleOf(run))))));
   const rows = found.latents.map((one) => h("tr", {}, h("td", {}, `latent ${one.latent}`), h("td", {}, h("span", { class: `chip ${one.type}` }, one.type)), h("td", {}, one.evidence),
     h("td", { class: "right" }, number(one.kl)), h("td", { class: "right" }, number(one.mean_variance)),
     h("td", {}, one.partner === null ? "–" : `${number(one.correlation, 2)} with latent ${one.partner}`)));
@@ -60,15 +61,16 @@ export function histograms(place, found) {
 }
 
 const UNITS = { kl: "KL (nats)" };
-const termName = (name) => (name === "kl" ? "KL in all" : name.replaceAll("_", " "));
+const TERMS = { kl: "KL in all", foster: "loss of the fostered side", diminish: "loss of the diminished side", gap: "fostered − diminished" };
+const termName = (name) => TERMS[name] ?? name.replaceAll("_", " ");
 
 /** Losses and KL; `types` colours the latents where they are known. */
-export async function training(place, id, types) {
+export async function training(place, id, types, state = "done") {
   const found = await get(address(id, "/history"));
   const clear = () => [...place.querySelectorAll(".charts, .quiet.none")].forEach((one) => one.remove());
   if (!found.steps.length) {
     clear();
-    place.append(h("p", { class: "quiet none" }, "Nothing is recorded yet: the first checkpoint comes within half a minute."));
+    place.append(h("p", { class: "quiet none" }, state === "running" ? "Nothing is recorded yet: the first checkpoint comes within half a minute." : "Nothing was recorded before it stopped."));
     return;
   }
   const kl = found.kl.map((values, latent) => ({ name: `latent ${latent}`, values, kind: types?.[latent] ?? "active", label: String(latent) }));
@@ -76,7 +78,7 @@ export async function training(place, id, types) {
   const names = shown.length ? shown : Object.keys(found.terms).slice(0, 3);
   const chart = (drawn, given) => figure(lines(drawn), { ...given, table: () => linesTable(drawn) });
   const charts = () => h("div", { class: "charts" },
-    kl.length === 0 ? null : chart({ x: found.steps, series: kl, yName: "KL (nats)", label: "KL of every latent over training", zero: true }, { name: `${id}-kl`, caption: "KL of every latent: those that are switched off fall to 0 and stay there." }),
+    kl.some((one) => one.values.some(Boolean)) ? chart({ x: found.steps, series: kl, yName: "KL (nats)", label: "KL of every latent over training", zero: true }, { name: `${id}-kl`, caption: "KL of every latent: those that are switched off fall to 0 and stay there." }) : null,
     names.map((name) => chart({ x: found.steps, series: [{ name: termName(name), values: found.terms[name] }], yName: UNITS[name] ?? termName(name), label: `${termName(name)} over training`, log: name !== "kl" && !found.terms.gap }, { name: `${id}-${name}`, caption: termName(name) })));
   redrawn(place, () => {
     clear();

@@ -41,6 +41,9 @@ class Study {
     const done = all.filter((place) => runs.value("state", place) === "done").length;
     this.state.textContent = `${number(done)} of ${number(asked ? asked.size : all.length)} runs are done`;
     this.#chooseWorld(all);
+    const found = runs.numeric(this.places).filter(isMeasured);
+    const scored = this.places.filter((place) => found.some((name) => known(runs.value(name, place))));
+    if (scored.length > 1) this.places = scored; // what differs among runs without numbers is no setting of this study
     this.numeric = runs.numeric(this.places).filter((name) => name !== "step");
     if (this.places.length < 2 || !this.numeric.length) {
       show(this.parts, h("p", { class: "notice" }, "A study needs two runs or more of one world with numbers that differ. Measure some with: unweave evaluate runs/RUN"));
