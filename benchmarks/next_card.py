@@ -498,6 +498,14 @@ def same_bits() -> bool:
     return all(torch.equal(row, rows[0]) for row in rows)
 
 
+def ready_stepper(fleet: Any, source: Any) -> Stepper:
+    """With its graphs made, for steps that keep a row and for others."""
+    stepper = Stepper(fleet, source, print, graph=not DRY)
+    for record in (False,) if DRY else (False, True):
+        stepper(0, record=record)
+    return stepper
+
+
 def time_steps(stepper: Stepper, turn: int, count: int) -> float:
     """µs a model-step over a block of steps, its draws and its row of history included."""
     begin = time.perf_counter()
@@ -513,21 +521,21 @@ def in_steps(chosen: dict[str, Way], tell: Callable[..., None]) -> dict[str, Any
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     exact, turns = gradients_of("portable"), dict[str, Any]()
     with step_of([], chosen):
-        today = Stepper(fleet, source, print, graph=not DRY)
-        today(0, record=False)
+        today = ready_stepper(fleet, source)
         tell(f"today: furthest from PyTorch {max(far_from_pytorch(exact).values()):.4f}")
 
     def beside_today(parts: Sequence[str]) -> float:
         with step_of(parts, chosen):
             far = far_from_pytorch(exact)
-            stepper = Stepper(fleet, source, print, graph=not DRY)
-            stepper(0, record=False)  # the graph is made here, while the parts are in place
+            stepper = ready_stepper(fleet, source)
         taken: dict[str, list[float]] = {"today": [], "other": []}
         for turn in range(1 if DRY else 3):
             for name, one, wanted in (("today", today, []), ("other", stepper, parts)):
                 with step_of(wanted, chosen):
                     taken[name].append(time_steps(one, turn, 1 if DRY else 64))
         stepper.close()
+        if not DRY:
+            torch.cuda.empty_cache()
         before, after = (statistics.median(values) for values in taken.values())
         worst = max(far, key=far.__getitem__)
         shown = [[round(t, 2) for t in values] for values in taken.values()]
