@@ -310,7 +310,12 @@ def test_what_leads_nowhere_has_its_own_size(tmp_path: Path) -> None:
     assert [sweeping._size(tmp_path / name) for name in ("file", "link", "missing")] == [9, 4, 0]
 
 
-def test_measures_are_taken_on_one_thread_and_the_others_come_back() -> None:
+@pytest.mark.parametrize("installed", [True, False])
+def test_measures_are_taken_on_one_thread_and_the_others_come_back(
+    monkeypatch: pytest.MonkeyPatch, installed: bool
+) -> None:
+    if not installed:
+        monkeypatch.setitem(sys.modules, "threadpoolctl", None)  # type: ignore[arg-type]
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
