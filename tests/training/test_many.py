@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -184,3 +185,19 @@ def test_models_in_processes_side_by_side_have_a_thread_each(tmp_path: Path, mon
     conv = replace(BASE, world=Micro(), network=Conv((2, 2), (2, 2), 4), plan=Plan("cpu", 2))
     train_many([conv, replace(conv, seed=1)], tmp_path)
     assert [experiment.plan.threads for experiment, _ in begun] == [1, 1]
+
+
+def test_what_a_kill_left_after_the_last_result_goes_with_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = [replace(BASE, seed=seed) for seed in range(2)]
+    with monkeypatch.context() as killed:
+        killed.setattr(many, "_disband", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            train_many(members, tmp_path)
+    assert [path.name for path in tmp_path.glob("*/member.json")] == ["member.json"] * 2
+    weights = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/model.safetensors")}
+    paths = train_many(members, tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/model.safetensors")} == weights
+    assert sorted(tmp_path.iterdir()) == sorted(paths)
+    assert not [*tmp_path.glob("*/member.json")]

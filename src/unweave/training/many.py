@@ -51,6 +51,7 @@ def train_many(
         raise ValueError("the folders of models that train together must lie side by side, in one folder")
     pairs = [(e, RunFolder(path)) for e, path in zip(resolved, paths)]
     if all(ended(folder) for _, folder in pairs):
+        _tidy(pairs, paths[0].parent)
         return paths
     several = len({experiment.world for experiment in resolved}) > 1
     data = (load_together(resolved) if data is None or (several and not data.worlds) else data).to(
@@ -155,7 +156,24 @@ def _hold_and_train(pairs: Sequence[Pair], home: RunFolder, data: Data, how: Run
         for folder in (home, *(folder for _, folder in pairs)):
             held.enter_context(folder.locked())
         _train(pairs, home, data, how)
-        shutil.rmtree(home.path)
+        _disband([folder for _, folder in pairs], home)
+
+
+def _disband(folders: Sequence[RunFolder], home: RunFolder) -> None:
+    """Remove what members that have ended do not need any more; the list of them goes last."""
+    for_all(lambda folder: folder.remove(*folder.names(MEMBER)), folders)
+    home.remove(*(name for name in home.names() if name != LIST))
+    shutil.rmtree(home.path)
+
+
+def _tidy(pairs: Sequence[Pair], root: Path) -> None:
+    """Disband fleets that a kill left after their last result was written, unless somebody else does."""
+    for begun in _begun(pairs, root):
+        home, folders = _home(begun), [folder for _, folder in begun]
+        with contextlib.suppress(OSError), contextlib.ExitStack() as held:
+            for folder in (home, *folders):
+                held.enter_context(folder.locked())
+            _disband(folders, home)
 
 
 FAULTS = ("CUDA error", "CUDA driver error", "CUBLAS_STATUS", "cuDNN error")
@@ -197,7 +215,6 @@ def _train(pairs: Sequence[Pair], home: RunFolder, data: Data, how: RunOptions) 
     for failure in failures:
         if failure:
             say(failure)
-    for_all(lambda folder: folder.remove(*folder.names(MEMBER)), folders)
 
 
 def _join(experiment: Experiment, folder: RunFolder, home: RunFolder, place: int) -> None:
