@@ -92,7 +92,7 @@ JOBS = {
     "report": Job(_called("report", "run")),
     "export": Job(_called("export", "run", "out")),
 }
-LEFT_OUT = ("environment.json", "SHA256SUMS", ".lock", "cost.json")
+LEFT_OUT = ("environment.json", "SHA256SUMS", ".lock", ".writing", "cost.json")
 """Files that tell when and where; the list is checked against what it lists."""
 
 

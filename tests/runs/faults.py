@@ -29,6 +29,9 @@ CALLS = (
 )
 """System calls that the folder layer makes through ``os``; locks, reading and writing are added by hand."""
 
+CHANGES = ("mkdir", "replace", "unlink", "rmdir")
+"""Those that change what others see: a kill between two of them leaves what one before the second leaves."""
+
 
 class Killed(BaseException):
     """Stands for SIGKILL: nothing that would clean up gets a chance to."""
@@ -67,15 +70,16 @@ class Faults:
 
 
 @contextmanager
-def failing(at: int, error: Callable[[], BaseException]) -> Iterator[Faults]:
-    """Every call of the folder layer counted; the ``at``-th one raises. Nothing is really forced to the disk."""
+def failing(at: int, error: Callable[[], BaseException], calls: tuple[str, ...] = ()) -> Iterator[Faults]:
+    """Calls of the folder layer counted, all or some; the ``at``-th one raises. Nothing is forced to the disk."""
     faults = Faults(at, error)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda handle: None)
-        for name in CALLS:
+        for name in calls or CALLS:
             patch.setattr(os, name, _counted(faults, name, getattr(os, name)))
-        patch.setattr(fcntl, "flock", _counted(faults, "flock", fcntl.flock))
-        patch.setattr(os, "fdopen", _counted(faults, "read", os.fdopen))
+        if not calls:
+            patch.setattr(fcntl, "flock", _counted(faults, "flock", fcntl.flock))
+            patch.setattr(os, "fdopen", _counted(faults, "read", os.fdopen))
         for name in ("write_bytes", "write_text"):
             patch.setattr(Path, name, _torn(faults, getattr(Path, name)))
         yield faults

@@ -6,16 +6,17 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import torch
-from faults import ERRORS, Killed, after_power_loss, applied, failing, plant, recorded, tree
+from faults import CHANGES, ERRORS, Killed, after_power_loss, applied, failing, plant, recorded, tree
 
 import unweave as uw
+from unweave.cli import main
 from unweave.data.micro import Micro
 from unweave.runs.folder import WEIGHTS, RunFolder
 from unweave.runs.state import state_of
@@ -124,11 +125,21 @@ MEMBERS = [
 ]
 
 
+ALONE = replace(MEMBERS[0], network=uw.Conv((2,), (2,), 2), steps=4)
+
+
 def fleet(path: Path) -> None:
     """Two models that train together, stopped before their last step."""
     asked = iter((False, True))
     with suppress(Interrupted):
         train_many(MEMBERS, path, how=RunOptions(stop=lambda: next(asked)))
+
+
+def alone(path: Path, stop_at: int | None = None) -> None:
+    """A model that trains alone and saves before each of its steps; stopped on the way, or to its end."""
+    asked = itertools.count()
+    with suppress(Interrupted):
+        train(ALONE, path / "run", how=RunOptions((), 0.0, stop=lambda: next(asked) == stop_at))
 
 
 def fleet_seen(path: Path) -> object:
@@ -275,3 +286,44 @@ def test_a_pulled_plug_leaves_what_was_or_what_comes(tmp_path: Path, name: str) 
     lasting, _ = disk.moments[-1]
     synced = applied(tree(tmp_path / "before"), disk.root, lasting)
     assert scenario.see(plant(synced, tmp_path / "plugged")) == allowed[-1], "it returned before it was on the disk"
+
+
+WHOLE = {
+    "train": Scenario(lambda path: path.mkdir(exist_ok=True), alone, files_of),
+    "train on": Scenario(partial(alone, stop_at=3), alone, files_of),
+    "fleet": Scenario(lambda path: path.mkdir(exist_ok=True), lambda path: train_many(MEMBERS, path), fleet_seen),
+    "fleet on": SCENARIOS["fleet"],
+    "export": SCENARIOS["export"],
+    "report": Scenario(alone, lambda path: main(["report", str(path / "run")]), files_of),
+}
+"""Commands from their beginning or their middle to their end."""
+
+
+TAKE_LONG = ("fleet", "report")
+
+
+def names_left(path: Path) -> list[str]:
+    """All files but those of locks, listed or not."""
+    return [name for name in tree(path) if not name.endswith((".lock", ".writing"))]
+
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow] * (one in TAKE_LONG)) for one in WHOLE])
+def test_a_kill_before_every_change_leaves_nothing_behind(tmp_path: Path, name: str) -> None:
+    command = WHOLE[name]
+    command.begin(tmp_path / "before")
+    shutil.copytree(tmp_path / "before", tmp_path / "undisturbed")
+    command.act(tmp_path / "undisturbed")
+    wanted, wrong = names_left(tmp_path / "undisturbed"), []
+    for place in itertools.count(1):
+        path = tmp_path / "tried"
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(tmp_path / "before", path)
+        with failing(place, Killed, CHANGES) as faults, suppress(Killed):
+            command.act(path)
+        command.act(path)
+        if names_left(path) != wanted:
+            wrong.append((place, faults.called, sorted({*wanted} ^ {*names_left(path)})))
+        if faults.count < place:
+            break
+    assert wrong == []
+    assert place > 8

@@ -87,6 +87,14 @@ class RunFolder:
         """All complete files whose name begins with ``prefix``, sorted."""
         return sorted(name for name in self.sums() if name.startswith(prefix))
 
+    def files_in(self, folder: str) -> list[str]:
+        """All files of a folder in this one, complete or not, sorted; none where it is a link."""
+        place = self.path / folder
+        if place.is_symlink() or not place.is_dir():
+            return []
+        with os.scandir(place) as entries:
+            return sorted(f"{folder}/{one.name}" for one in entries if one.is_file(follow_symlinks=False))
+
     def write(self, name: str, content: bytes | str) -> Path:
         """Write one file; whatever happens meanwhile, the folder holds the old content or the new one."""
         content = content.encode() if isinstance(content, str) else content
@@ -120,12 +128,14 @@ class RunFolder:
             self._list(self.sums() | {name: digest(refuse_links(self.path, name))})
 
     def remove(self, *names: str) -> None:
-        """Take files off the list, then delete them."""
-        if not names:
-            return
+        """Take files off the list, then delete them: also those that a kill in between has left."""
         paths = [refuse_links(self.path, name) for name in names]
+        if not any(os.path.lexists(path) for path in paths) and not set(names) & set(self.sums()):
+            return
         with short_lock(self.path):
-            self._list({name: found for name, found in self.sums().items() if name not in names})
+            sums = self.sums()
+            if set(names) & set(sums):
+                self._list({name: found for name, found in sums.items() if name not in names})
             for path in paths:
                 path.unlink(missing_ok=True)
 

@@ -66,6 +66,12 @@ def steps(folder: RunFolder, prefix: Literal["checkpoints/", "snapshots/"]) -> d
     return {int(found["step"]): name for name in folder.names(prefix) if (found := STEP.fullmatch(name))}
 
 
+def left_checkpoints(folder: RunFolder) -> list[str]:
+    """Every checkpoint that is there, also those that a kill took off the list and left on the disk."""
+    there = [name for name in folder.files_in("checkpoints") if STEP.fullmatch(name)]
+    return sorted({*folder.names("checkpoints/"), *there})
+
+
 def failure_of(folder: RunFolder) -> dict[str, Any] | None:
     """Why a run failed, as it was written; None where it has not."""
     if not folder.has(FAILURE):

@@ -8,7 +8,7 @@ from pathlib import Path
 from unweave.runs.fleets import fleets_in, members_of
 from unweave.runs.folder import RunFolder
 from unweave.runs.lock import holders, long_lock
-from unweave.runs.state import state_of
+from unweave.runs.state import left_checkpoints, state_of
 from unweave.studies.leases import Holders
 from unweave.studies.store import Store
 
@@ -47,7 +47,7 @@ def _left_over(folder: RunFolder) -> list[Path]:
         return []
     with contextlib.suppress(ValueError):  # a damaged folder is left as it is
         if folder.has("model.safetensors"):
-            found += [folder.path / name for name in folder.names("checkpoints/")]
+            found += [folder.path / name for name in left_checkpoints(folder)]
     return found
 
 

@@ -8,6 +8,7 @@ import torch
 
 from unweave.data.world import Data
 from unweave.runs.folder import RunFolder
+from unweave.runs.state import left_checkpoints
 from unweave.training.alone import Alone
 from unweave.training.batches import check_supervision
 from unweave.training.checkpoint import Checkpoints
@@ -51,7 +52,7 @@ def train(
             torch.set_num_threads(experiment.plan.threads)
             engine = Alone(experiment, data or experiment.world.load())
             claim(run, experiment)  # not before: an experiment that is refused leaves nothing behind
-            run.remove(*run.names("failure.json"))  # an earlier attempt's
+            run.remove("failure.json")  # an earlier attempt's
             (failure,) = drive(engine, [run], run, how)
             if failure:
                 raise NotFinite(failure)
@@ -103,7 +104,7 @@ def drive(engine: Engine, folders: Sequence[RunFolder], home: RunFolder, how: Ru
 def _is_left_alone(run: RunFolder) -> bool:
     """Whether a run is finished and tidy: nothing has to be written, so that it may lie where nothing can be."""
     finished = run.has("config.json") and run.has("model.safetensors")
-    return finished and not run.names("checkpoints/") and not run.torn_files()
+    return finished and not left_checkpoints(run) and not run.torn_files()
 
 
 def say(line: str) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -152,16 +152,23 @@ def _together(pairs: Sequence[Pair], data: Data, how: RunOptions) -> None:
 
 
 def _hold_and_train(pairs: Sequence[Pair], home: RunFolder, data: Data, how: RunOptions) -> None:
-    with contextlib.ExitStack() as held:
-        for folder in (home, *(folder for _, folder in pairs)):
-            held.enter_context(folder.locked())
+    folders = [folder for _, folder in pairs]
+    with _held(home, *folders):
         _train(pairs, home, data, how)
-        _disband([folder for _, folder in pairs], home)
+        _disband(folders, home)
+
+
+@contextlib.contextmanager
+def _held(*folders: RunFolder) -> Iterator[None]:
+    with contextlib.ExitStack() as held:
+        for folder in folders:
+            held.enter_context(folder.locked())
+        yield
 
 
 def _disband(folders: Sequence[RunFolder], home: RunFolder) -> None:
     """Remove what members that have ended do not need any more; the list of them goes last."""
-    for_all(lambda folder: folder.remove(*folder.names(MEMBER)), folders)
+    for_all(lambda folder: folder.remove(MEMBER), folders)
     home.remove(*(name for name in home.names() if name != LIST))
     shutil.rmtree(home.path)
 
@@ -170,10 +177,18 @@ def _tidy(pairs: Sequence[Pair], root: Path) -> None:
     """Disband fleets that a kill left after their last result was written, unless somebody else does."""
     for begun in _begun(pairs, root):
         home, folders = _home(begun), [folder for _, folder in begun]
-        with contextlib.suppress(OSError), contextlib.ExitStack() as held:
-            for folder in (home, *folders):
-                held.enter_context(folder.locked())
+        with contextlib.suppress(OSError), _held(home, *folders):
             _disband(folders, home)
+    for home in fleets_in(root):
+        with contextlib.suppress(OSError, ValueError):
+            if not home.has(LIST):  # killed while it went
+                _remove_unlisted(home)
+
+
+def _remove_unlisted(home: RunFolder) -> None:
+    with home.locked():
+        if not home.has(LIST):  # nobody has begun with it meanwhile
+            shutil.rmtree(home.path)
 
 
 FAULTS = ("CUDA error", "CUDA driver error", "CUBLAS_STATUS", "cuDNN error")

@@ -14,6 +14,7 @@ from unweave.files import load_json, things_in
 from unweave.models.optimisers import Tensors
 from unweave.runs.folder import RunFolder
 from unweave.runs.names import read_plain
+from unweave.runs.state import left_checkpoints
 from unweave.training.checkpoint import to_bytes
 from unweave.training.engine import Engine, Failure
 from unweave.training.experiment import Experiment, Form, experiment_to, is_experiment, read_experiment
@@ -44,8 +45,8 @@ def claim(folder: RunFolder, experiment: Experiment) -> None:
     """Write what a folder is for, once; refuse one that is for something else."""
     refuse_others(folder, experiment)
     if not folder.has("config.json"):
-        folder.write_json("config.json", experiment_to(experiment))
         folder.write_json("environment.json", environment())
+        folder.write_json("config.json", experiment_to(experiment))  # last: it says that the folder is claimed
 
 
 def refuse_others(folder: RunFolder, experiment: Experiment) -> None:
@@ -115,7 +116,7 @@ def kept_words(folder: RunFolder, failure: Mapping[str, Any]) -> str:
 def drop_checkpoints(folder: RunFolder) -> None:
     """Remove what a finished run does not need any more; those of one that failed stay."""
     if folder.has("model.safetensors"):
-        folder.remove(*folder.names("checkpoints/"))
+        folder.remove(*left_checkpoints(folder))
 
 
 def weights_file(weights: Tensors, form: Form) -> bytes:
