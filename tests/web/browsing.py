@@ -32,6 +32,14 @@ BARE = """() => [...document.querySelectorAll("svg.chart")].filter((svg) => svg.
   .map((svg) => svg.getAttribute("aria-label"))"""
 """Charts with axes that have fewer than two numbers upwards, or no name."""
 
+TINY = """() => [...document.querySelectorAll("svg.chart")].flatMap((svg) => {
+  const zoom = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+  const size = (text) => zoom * parseFloat(getComputedStyle(text).fontSize);
+  return [...svg.querySelectorAll("text")].filter((text) => size(text) < 8.5)
+    .map((text) => `${text.textContent}: ${size(text).toFixed(1)} px`);
+})"""
+"""Words of charts that are drawn too small to be read."""
+
 
 @contextmanager
 def served(store: Path) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsing import BARE, CUT, PATIENCE, all_seen, serious, served
+from browsing import BARE, CUT, PATIENCE, TINY, all_seen, serious, served
 from playwright.sync_api import Browser, Page, expect
 
 from unweave.pages.column_names import column_names
@@ -52,6 +52,7 @@ def wrong(page: Page, width: int) -> dict[str, Any]:
         "too wide": max(0, page.evaluate("document.documentElement.scrollWidth") - width),
         "cut": page.evaluate(CUT),
         "without numbers or names": page.evaluate(BARE),
+        "too small": page.evaluate(TINY),
     }
     return {name: value for name, value in found.items() if value}
 
@@ -83,6 +84,32 @@ def test_an_empty_store(browser: Browser, tmp_path: Path) -> None:
         expect(page.get_by_role("heading", name="No runs yet")).to_be_visible()
         assert wrong(page, 390) == {}
         assert serious(page) == []
+
+
+def test_many_settings_keep_their_names_readable_on_a_phone(browser: Browser, address: str) -> None:
+    with opened(browser, address, "/", 390, "light") as page:
+        page.evaluate(
+            """async () => { const { violins } = await import('/static/charts/points.js');
+            const { figure } = await import('/static/lib/figure.js');
+            const group = (_, at) => ({ name: `objective ${at}`, values: [at, 1], ids: ['a', 'b'], colour: 'red' });
+            const groups = Array.from({ length: 24 }, group);
+            const drawn = violins({ groups, yName: 'score', label: 'scores', onpick: () => 0 });
+            document.querySelector('main').append(figure(drawn, { name: 'many', wide: true })); }"""
+        )
+        assert page.locator("svg.chart text").count() > 24
+        assert wrong(page, 390) == {}
+
+
+def test_columns_that_most_runs_have_come_first(page: Page) -> None:
+    page.goto("/")
+    found = page.evaluate(
+        """async () => { const { Runs } = await import('/static/lib/table.js');
+        const table = new Runs();
+        table.ids = ['a', 'b', 'c'];
+        table.columns = new Map([['one', [1, null, null]], ['two', [null, 0, 0]], ['none', [null, null]]]);
+        return table.mostKnown(['none', 'one', 'two', 'shared']); }"""
+    )
+    assert found == ["shared", "two", "one", "none"]
 
 
 def test_both_ends_of_every_axis_carry_a_number(page: Page) -> None:

@@ -94,4 +94,4 @@ function lines([row, column], { left, top, cell, rows, columns }) {
   return made;
 }
 
-const cut = (name) => shortened(name, 26);
+const cut = (name) => shortened(name, 40);

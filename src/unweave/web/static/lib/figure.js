@@ -10,8 +10,9 @@ export function figure(svg, { name, caption = "", wide = false, table = null } =
   const save = (kind) => h("button", { type: "button", class: "small", onclick: () => download(svg, name, kind),
     "aria-label": `Download this figure as ${kind.toUpperCase()}` }, kind.toUpperCase());
   const behind = table && h("details", { class: "behind" }, h("summary", { "aria-label": `${caption || name}, as a table` }, "as a table"));
-  // on a small screen it scrolls rather than shrinks
-  if (wide) svg.style.minWidth = `${Math.min(560, svg.viewBox.baseVal.width)}px`;
+  // on a small screen it scrolls rather than shrinks: its names stay as large as other text
+  const { width } = svg.viewBox.baseVal;
+  if (wide) svg.style.minWidth = `${innerWidth < 760 ? Math.round(0.9 * width) : Math.min(560, width)}px`;
   // made when it is opened: most never are
   behind?.addEventListener("toggle", () => behind.children.length > 1 || behind.append(table()));
   return h("figure", { class: wide ? "wide" : "" }, wide ? scrolling(svg, caption || "figure") : svg,

@@ -56,6 +56,13 @@ export class Runs {
     if (answer.gone.length) this.#drop(new Set(answer.gone));
   }
 
+  /** Columns in the order of how many runs have them. */
+  mostKnown(names) {
+    const known = (column) => column.reduce((sum, value) => sum + (value !== null && value !== undefined), 0);
+    const count = new Map(names.map((name) => [name, this.columns.has(name) ? known(this.columns.get(name)) : this.ids.length]));
+    return [...names].sort((a, b) => count.get(b) - count.get(a));
+  }
+
   /** A column that all runs shared, or none had, as one of its own. */
   #unfold(name) {
     this.columns.set(name, new Array(this.ids.length).fill(name in this.shared ? this.shared[name] : null));

@@ -6,6 +6,7 @@ import { cells, h, s, settled, sheet, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
 import { number, path } from "../lib/format.js";
 import { image, newest } from "../lib/pictures.js";
+import { fitting } from "../charts/axes.js";
 
 const STRONGEST = 0.5;
 const SIDES = { foster: ["fostered", "The change is to suit these models: entangled ones, unless it is a control."],
@@ -88,7 +89,7 @@ const moves = ({ before, after }) => sheet("Codes before and after, as numbers",
 
 /** One row a latent, from −4 to 4, or as far as the codes go. */
 function arrows({ before, after, deviation, side }) {
-  const [left, right, row, width] = [58, 14, 24, 420];
+  const [left, right, row, width] = [58, 14, 24, fitting(420)];
   const height = before.length * row + 40;
   const reach = Math.max(4, 2 * Math.ceil(Math.max(...before.map(Math.abs), ...after.map(Math.abs)) / 2));
   const at = (value) => left + ((Math.max(-reach, Math.min(reach, value)) + reach) / (2 * reach)) * (width - left - right);

@@ -64,7 +64,7 @@ class Table {
   /** Filter, sort, and draw again. */
   update() {
     const names = runs.names();
-    if (!this.columns.length) this.shown = [...FIRST.filter((name) => names.includes(name)), ...names.filter((name) => SCORES.test(name)).slice(0, 2)];
+    if (!this.columns.length) this.shown = [...FIRST.filter((name) => names.includes(name)), ...runs.mostKnown(names.filter((name) => SCORES.test(name))).slice(0, 2)];
     else this.shown = this.columns.filter((name) => names.includes(name));
     this.numbers = new Set([...this.shown, "id", "modified"].filter(isNumeric));
     const found = runs.filter(this.filter.value);
