@@ -28,8 +28,8 @@ def test_five_reproductions_share_their_models(tmp_path: Path, capsys: pytest.Ca
         assert len(rows) == len(one["comparisons"]) > 0
         assert all(row["rule"] for row in rows)
         assert len(list((folder / "figures").glob("*.pdf"))) == len(list((folder / "figures").glob("*.png"))) > 0
-    # the sharpest contrast of the study is there even in three minutes of training
+    # smoke never judges, not even the sharpest contrast of the study
     falls = next(
         row for row in told[0]["comparisons"] if row["what"].startswith("all but DIP-VAE-I: total correlation of s")
     )
-    assert falls["verdict"] == "agrees"
+    assert falls["verdict"] == "runs"

@@ -69,7 +69,7 @@ def test_a_study_has_a_page(recipe: Path, tmp_path: Path, capsys: pytest.Capture
     assert main(["study", "run", str(recipe), *store, "--executor", "here", "--quiet", "--json"]) == 0
     page = answer(["study", "report", *store, "--json"], capsys)
     assert isinstance(page, dict)
-    assert "polarised.kl_sum" in Path(page["file"]).read_text()
+    assert "mixed (measured) by setting" in Path(page["file"]).read_text()
 
 
 def test_retry_forgets_failures(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

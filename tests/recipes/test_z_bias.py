@@ -191,7 +191,7 @@ def test_a_card_for_seconds_that_is_taken_away_again_and_again(tmp_path: Path) -
         command = [sys.executable, str(tmp_path / "tiny.py"), *words]
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True) as process:
             try:
-                told = json.loads(process.communicate(timeout=12 + 4 * number)[0])
+                told = json.loads(process.communicate(timeout=5 + 4 * number)[0])
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
         runs.append(take_in(found, Store(tmp_path / f"seen-{number}").prepare()))
