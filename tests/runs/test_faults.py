@@ -4,7 +4,7 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -219,6 +219,25 @@ def seen_undisturbed(scenario: Scenario, path: Path) -> list[object]:
     return [*(one for one in seen if one != last), last]
 
 
+def failed_everywhere(
+    scenario: Scenario, folder: Path, error: Callable[[], BaseException], calls: tuple[str, ...] = ()
+) -> Iterator[tuple[Path, tuple[int, str]]]:
+    """The change with its first call failing, its second, and so on, the last time with none; where and which it was.
+
+    It begins each time with a copy of ``folder / "before"``.
+    """
+    scenario.begin(folder / "before")
+    path = folder / "tried"
+    for place in itertools.count(1):
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(folder / "before", path)
+        with failing(place, error, calls) as faults, suppress(OSError, ValueError, Killed):
+            scenario.act(path)
+        yield path, (place, faults.called)
+        if faults.count < place:
+            return
+
+
 DEFAULT: dict[str, tuple[str, ...]] = {"fleet": (), "export": ("killed",)}
 """Changes that take long, and the errors with which they are in the default suite."""
 
@@ -242,23 +261,14 @@ def test_every_single_fault_leaves_what_was_or_what_comes(tmp_path: Path, name: 
     allowed = seen_undisturbed(scenario, tmp_path / "undisturbed")
     if name == "fleet":
         allowed = in_any_order(allowed)
-    scenario.begin(tmp_path / "before")
-    place, wrong = 0, []
-    while True:
-        place += 1
-        path = tmp_path / "tried"
-        shutil.rmtree(path, ignore_errors=True)
-        shutil.copytree(tmp_path / "before", path)
-        with failing(place, ERRORS[error]) as faults, suppress(OSError, ValueError, Killed):
-            scenario.act(path)
+    where, wrong = (0, ""), []
+    for path, where in failed_everywhere(scenario, tmp_path, ERRORS[error]):
         if scenario.see(path) not in allowed:
-            wrong.append((place, faults.called))
+            wrong.append(where)
         scenario.act(path)
-        assert scenario.see(path) == allowed[-1], (place, faults.called)
-        if faults.count < place:
-            break
+        assert scenario.see(path) == allowed[-1], where
     assert not wrong
-    assert place > 3
+    assert where[0] > 3
 
 
 @pytest.mark.parametrize("name", [*sorted(SCENARIOS.keys() - {"fleet"}), pytest.param("fleet", marks=pytest.mark.slow)])
@@ -310,20 +320,12 @@ def names_left(path: Path) -> list[str]:
 @pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow] * (one in TAKE_LONG)) for one in WHOLE])
 def test_a_kill_before_every_change_leaves_nothing_behind(tmp_path: Path, name: str) -> None:
     command = WHOLE[name]
-    command.begin(tmp_path / "before")
-    shutil.copytree(tmp_path / "before", tmp_path / "undisturbed")
+    command.begin(tmp_path / "undisturbed")
     command.act(tmp_path / "undisturbed")
-    wanted, wrong = names_left(tmp_path / "undisturbed"), []
-    for place in itertools.count(1):
-        path = tmp_path / "tried"
-        shutil.rmtree(path, ignore_errors=True)
-        shutil.copytree(tmp_path / "before", path)
-        with failing(place, Killed, CHANGES) as faults, suppress(Killed):
-            command.act(path)
+    wanted, wrong, where = names_left(tmp_path / "undisturbed"), [], (0, "")
+    for path, where in failed_everywhere(command, tmp_path, Killed, CHANGES):
         command.act(path)
         if names_left(path) != wanted:
-            wrong.append((place, faults.called, sorted({*wanted} ^ {*names_left(path)})))
-        if faults.count < place:
-            break
+            wrong.append((where, sorted({*wanted} ^ {*names_left(path)})))
     assert wrong == []
-    assert place > 8
+    assert where[0] > 8

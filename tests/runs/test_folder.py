@@ -1,5 +1,6 @@
 """A run folder opens as before or as after, whatever fails in between; its list notices what happens to itself."""
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -17,7 +18,7 @@ from writers import write_many
 
 from unweave import files
 from unweave.runs import lock
-from unweave.runs.folder import DamagedFile, RunFolder
+from unweave.runs.folder import WEIGHTS, DamagedFile, RunFolder
 from unweave.runs.sums import SUMS, read_sums, write_sums
 
 ACTIONS: dict[str, tuple[Callable[[RunFolder], object], dict[str, bytes | None]]] = {
@@ -257,3 +258,13 @@ def test_a_neighbour_that_is_a_link_is_not_written_through(tmp_path: Path) -> No
     (tmp_path / f".a.{os.getpid()}-{threading.get_ident()}.part").symlink_to(tmp_path / "mine")
     files.write_text(tmp_path / "a", "new")
     assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_weights_that_a_kill_left_beside_their_note_go_the_next_time(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.write(WEIGHTS, b"w")
+    folder.leave_weights()
+    (folder.path / WEIGHTS).write_bytes(b"w")  # taken off the list, not deleted yet
+    folder.leave_weights()
+    assert not (folder.path / WEIGHTS).exists()
+    assert folder.weights_checksum == hashlib.sha256(b"w").hexdigest()

@@ -201,3 +201,14 @@ def test_what_a_kill_left_after_the_last_result_goes_with_the_next_call(
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/model.safetensors")} == weights
     assert sorted(tmp_path.iterdir()) == sorted(paths)
     assert not [*tmp_path.glob("*/member.json")]
+
+
+def test_finished_models_beside_a_damaged_fleet_return_at_once(tmp_path: Path) -> None:
+    members = [replace(BASE, seed=seed) for seed in range(2)]
+    paths = train_many(members, tmp_path)
+    for number, text in enumerate(("no list", "")):
+        RunFolder(tmp_path / f"fleet-{number:012d}").write("fleet.json", '["../away"]')
+        (tmp_path / f"fleet-{number:012d}" / "SHA256SUMS").write_text(text)
+    assert train_many(members, tmp_path) == paths
+    left = [path.name for path in tmp_path.glob("fleet-*")]
+    assert left == ["fleet-000000000000"], "a damaged one is left alone, one without a list was killed while it went"

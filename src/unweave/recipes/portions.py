@@ -271,7 +271,7 @@ def take_in(folder: Path | str, store: Store) -> int:
         known = to.trained and (to.has(WEIGHTS) or WEIGHTS not in line["files"])
         if known or to.has("failure.json") or _was_outage(line["files"]):
             continue
-        to.remove(*to.names(LEFT_WEIGHTS))
+        to.remove(LEFT_WEIGHTS)
         # what says that a run has come to its end is written last
         for name, content in sorted(line["files"].items(), key=lambda pair: pair[0] in ENDS):
             if not _carried(name):

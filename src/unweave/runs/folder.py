@@ -77,6 +77,7 @@ class RunFolder:
         """Drop the weights of a finished run and keep their checksum: its measures can travel without them."""
         if self.has(WEIGHTS):
             self.write_json(LEFT_WEIGHTS, self.weights_note())
+        if self.has(LEFT_WEIGHTS):
             self.remove(WEIGHTS)
 
     def weights_note(self) -> dict[str, str | int]:
@@ -129,13 +130,14 @@ class RunFolder:
 
     def remove(self, *names: str) -> None:
         """Take files off the list, then delete them: also those that a kill in between has left."""
-        paths = [refuse_links(self.path, name) for name in names]
-        if not any(os.path.lexists(path) for path in paths) and not set(names) & set(self.sums()):
+        if not names:
             return
+        paths = [refuse_links(self.path, name) for name in names]
         with short_lock(self.path):
             sums = self.sums()
-            if set(names) & set(sums):
-                self._list({name: found for name, found in sums.items() if name not in names})
+            kept = {name: found for name, found in sums.items() if name not in names}
+            if kept != sums:
+                self._list(kept)
             for path in paths:
                 path.unlink(missing_ok=True)
 

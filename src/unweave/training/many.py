@@ -174,21 +174,19 @@ def _disband(folders: Sequence[RunFolder], home: RunFolder) -> None:
 
 
 def _tidy(pairs: Sequence[Pair], root: Path) -> None:
-    """Disband fleets that a kill left after their last result was written, unless somebody else does."""
-    for begun in _begun(pairs, root):
-        home, folders = _home(begun), [folder for _, folder in begun]
-        with contextlib.suppress(OSError), _held(home, *folders):
-            _disband(folders, home)
+    """Disband fleets that a kill left after their last result was written; damaged ones and others' are left alone."""
+    known = {folder.path: folder for _, folder in pairs}
     for home in fleets_in(root):
         with contextlib.suppress(OSError, ValueError):
-            if not home.has(LIST):  # killed while it went
-                _remove_unlisted(home)
+            names = members_of(home) if home.has(LIST) else []  # without a list it was killed while it went
+            if set(names) <= known.keys():
+                _disband_left(home, [known[name] for name in names])
 
 
-def _remove_unlisted(home: RunFolder) -> None:
-    with home.locked():
-        if not home.has(LIST):  # nobody has begun with it meanwhile
-            shutil.rmtree(home.path)
+def _disband_left(home: RunFolder, folders: Sequence[RunFolder]) -> None:
+    with _held(home, *folders):
+        if folders or not home.has(LIST):  # else somebody has begun with it meanwhile
+            _disband(folders, home)
 
 
 FAULTS = ("CUDA error", "CUDA driver error", "CUBLAS_STATUS", "cuDNN error")
