@@ -76,6 +76,7 @@ def studies() -> None:
 
 OBJECTIVES: list[type[Objective]] = [
     uw.AE, uw.VAE, uw.AnnealedVAE, uw.BetaTCVAE, uw.BetaVAE, uw.BetaVAEFull, uw.DIPVAEI, uw.DIPVAEII, uw.FactorVAE,
+    uw.KnownFactors,
 ]  # fmt: skip
 METHODS: list[type[Method]] = [
     uw.AdaGVAE,

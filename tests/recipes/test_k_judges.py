@@ -9,13 +9,15 @@ import numpy as np
 import polars as pl
 import pytest
 
+from unweave.recipes.controls import Invented, judged
 from unweave.recipes.locatello2019.settings import EXTENTS, METRICS, SWEPT, grid
 from unweave.recipes.reproductions import find_reproduction
 from unweave.recipes.strength import STRENGTHS
 from unweave.runs.row import flatten
+from unweave.studies.measures.measure import Measure
 from unweave.studies.results import Results
 from unweave.studies.store import Store
-from unweave.training.experiment import experiment_to
+from unweave.training.experiment import Experiment, experiment_to
 
 Fill = Callable[[dict[str, Any], int, np.random.Generator], dict[str, float]]
 
@@ -175,3 +177,42 @@ def test_the_theorem_holds_at_smoke_size() -> None:
     outcome = reproduction.judge(Results(study, Store("nowhere"), ()), "smoke")
     assert {one.verdict for one in outcome.comparisons} == {"agrees"}
     assert len(outcome.comparisons) == 28
+
+
+def told_courses(begins: dict[str, float], folder: Path) -> Invented:
+    """Runs of k-6 at its published size, each factor told from a capacity on, give or take a little by seed."""
+    study = find_reproduction("k-6").study("paper")
+    steps = list(range(0, 100_000, 1000))
+
+    def invent(experiment: Experiment, measure: Measure) -> dict[str, Any]:
+        generator = np.random.default_rng(experiment.seed)
+        nats = {}
+        for name, begin in begins.items():
+            begun = 25.0 * np.array(steps) / 100_000 >= begin + generator.uniform(-0.3, 0.3)
+            nats[name] = np.where(begun, 2.0, 0.05).tolist()
+        return {"steps": steps, "nats": nats}
+
+    return Invented(study, Store(folder), tuple(study.experiments), invent)
+
+
+FIGURE = {"shape": 12.0, "scale": 5.0, "orientation": 20.0, "x": 2.0, "y": 2.0}
+
+
+def test_k_6_finds_the_published_order_and_capacities(tmp_path: Path) -> None:
+    one = find_reproduction("k-6")
+    outcome = judged(one, told_courses(FIGURE, tmp_path), "paper")
+    assert {claim.verdict for claim in outcome.comparisons} == {"agrees"}
+    assert len(outcome.comparisons) == 4 + 5
+    small = [claim.what for claim in one.judge(told_courses(FIGURE, tmp_path), "small").comparisons]
+    assert len(small) == 4
+
+
+def test_k_6_refuses_another_order_and_says_nothing_of_runs_that_tell_nothing(tmp_path: Path) -> None:
+    one = find_reproduction("k-6")
+    late = one.judge(told_courses(FIGURE | {"scale": 14.0}, tmp_path), "paper")
+    told = {claim.what: claim.verdict for claim in late.comparisons}
+    assert told["capacity at which shape is told, less that of scale"] == "differs"
+    assert [what for what, verdict in told.items() if verdict == "differs" and what.startswith("scale is told")]
+    assert told["capacity at which scale is told, less that of x"] == "agrees"
+    never = one.judge(told_courses(dict.fromkeys(FIGURE, 99.0), tmp_path), "paper")
+    assert not [claim for claim in never.comparisons if claim.verdict == "agrees"]

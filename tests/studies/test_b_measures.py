@@ -225,25 +225,28 @@ def test_peaks_are_scipys_kurtosis(run):
     assert found["n_active"] + found["n_mixed"] + found["n_passive"] == len(found["types"]) == 4
 
 
-def test_what_is_known_of_a_factor_is_the_best_latents_share(tmp_path):
-    from unweave.metrics.supervised.mig import mig
-    from unweave.studies.measures.known_factors import KnownFactors
+def test_what_is_told_of_a_factor_is_its_latents_kl(tmp_path):
+    from unweave.studies.measures.told_factors import ToldFactors
 
     experiment = uw.Experiment(
-        Micro(),
-        network=uw.MLP((8,), (8,)),
-        latents=2,
-        steps=6,
-        history_every=2,
-        snapshots=(2, 6),
-        plan=uw.Plan("cpu", 1),
+        Micro(), uw.KnownFactors(), uw.MLP((8,), (8,)), latents=3, steps=6, history_every=2, plan=uw.Plan("cpu", 1)
     )
     run = Run(train(experiment, tmp_path / "run"))
-    found = KnownFactors(200)(run)
-    assert found["steps"] == [2, 6]
-    code = codes(run, 200)
-    told = mig(code.mean, code.factors.long())
-    best = (told.mutual / told.denominator).amax(0).tolist()
-    # the last snapshot is the end of training
-    assert [shares[-1] for shares in found["shares"].values()] == pytest.approx(best, abs=1e-5)
-    assert list(found["shares"]) == ["x", "y", "size"]
+    found = ToldFactors()(run)
+    assert found["steps"] == run.history.steps
+    assert list(found["nats"]) == ["x", "y", "size"]
+    scale, log_variance = run.model.encoder.scale, run.model.encoder.log_variance
+    code = codes(run, 2048)
+    # KL = ½ (a² E f² + σ² − log σ² − 1), over all examples, after the last step; the history has a batch before it
+    squares = (2 * code.factors / torch.tensor([15.0, 15.0, 7.0]) - 1).square().mean(0)
+    kl = 0.5 * (scale.square() * squares + log_variance.exp() - log_variance - 1)
+    torch.testing.assert_close(code.kl.mean(0), kl.detach().to(code.kl.dtype), rtol=1e-4, atol=1e-6)
+    last = torch.tensor([line[-1] for line in found["nats"].values()])
+    torch.testing.assert_close(last, kl.detach(), rtol=0.3, atol=0)
+
+
+def test_only_told_factors_have_latents_of_their_own(run):
+    from unweave.studies.measures.told_factors import ToldFactors
+
+    with pytest.raises(ValueError, match="runs by known_factors, and this one is by beta_vae"):
+        ToldFactors()(run)

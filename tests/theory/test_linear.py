@@ -247,3 +247,13 @@ def test_whether_noise_can_be_learned_does_not_depend_on_units(scale: float) -> 
         learned_noise(whole, 2)
     rest = torch.tensor([4.0, 2.0, 1e-9, 0.0], dtype=torch.float64) * scale
     assert learned_noise(rest, 2) == pytest.approx(5e-10 * scale)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_direction_as_strong_as_the_noise_is_off_whatever_its_last_bits(seed):
+    """Turned at random, the largest eigenvalue comes out a little above or below 4."""
+    turn = torch.linalg.qr(torch.randn(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)))[0]
+    covariance = turn @ torch.diag(torch.tensor([4.0, 2.0, 1.0, 0.5], dtype=torch.float64)) @ turn.T
+    assert linear_optimum(covariance, 2, noise=4.0).n_active == 0
+    assert linear_optimum(covariance, 4, noise=2.0).n_active == 1
+    assert linear_optimum(covariance, 4, noise=2.0 * (1 - 1e-9)).n_active == 2

@@ -13,6 +13,9 @@ import torch
 
 from unweave.shapes import Float, Tensor
 
+ROUNDING = 1e-12
+"""Of the largest eigenvalue: what a computed one may be off."""
+
 
 @dataclass(frozen=True)
 class LinearOptimum:
@@ -56,7 +59,9 @@ def linear_optimum(
     basis = torch.zeros(len(eigenvalues), n_latents, dtype=torch.float64)
     basis[:, :size] = directions[:, :size]
     # W = U √(λ − βγ)₊,  μ = √(λ − βγ)₊ / λ · Uᵀ(x − b),  σ² = min(1, βγ / λ)
-    signal = (top - water).clamp(min=0.0)
+    above = top - water
+    # a direction just as strong as the noise is off, whichever way its last bits fell
+    signal = torch.where(above > ROUNDING * eigenvalues[0], above, 0.0)
     n_active = int((signal > 0).sum())
     variance = torch.where(signal > 0, water / top.clamp(min=1e-300), 1.0)
     encoder = (signal.sqrt() / (signal + water))[:, None] * basis.T

@@ -1,5 +1,7 @@
 """An autoencoder whose encoder sees labels beside the examples, and whose prior is a function of the labels."""
 
+from abc import abstractmethod
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -14,7 +16,42 @@ SLOPE = 0.1
 """Of the leaky rectifiers of the prior, for negative numbers."""
 
 
-class ConditionalAutoencoder(Autoencoder):
+class LabelledAutoencoder(Autoencoder):
+    """An autoencoder that encodes examples together with their labels."""
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch ..."],
+        noise: Float[Tensor, "batch latent"],
+        labels: Float[Tensor, "batch label"] | None = None,
+    ) -> tuple[Code, Tensor]:
+        code = self.code(x, noise, labels)
+        return code, self.architecture.likelihood.loss(x, self.decoder(code.sampled), self.log_noise)
+
+    @abstractmethod
+    def code(
+        self,
+        x: Float[Tensor, "batch ..."],
+        noise: Float[Tensor, "batch latent"],
+        labels: Float[Tensor, "batch label"] | None = None,
+    ) -> Code:
+        """Mean, variance, sample and KL of every latent."""
+
+    def encode(self, x: Float[Tensor, "batch ..."], labels: Float[Tensor, "batch label"] | None = None) -> Code:
+        noise = torch.zeros(len(x), self.architecture.latents, dtype=x.dtype, device=x.device)
+        return self.code(x, noise, labels)
+
+    def told(self, labels: Float[Tensor, "batch label"] | None) -> Float[Tensor, "batch label"]:
+        """The labels, which are asked for where there are none."""
+        if labels is None:
+            raise ValueError(
+                f"this model encodes examples together with their {len(self.architecture.labels)} labels, and got none:"
+                " give encode() the labels too, one row an example"
+            )
+        return labels
+
+
+class ConditionalAutoencoder(LabelledAutoencoder):
     """q(z|x,u), p(x|z) and p(z|u) = N(μ†(u), diag σ†²(u)); ``learns_mean``: whether μ† is learned or 0."""
 
     def __init__(
@@ -26,15 +63,6 @@ class ConditionalAutoencoder(Autoencoder):
         self.encoder = Encoder(architecture, n_columns)
         self.prior = LabelPrior(n_columns, widths, architecture.latents, learns_mean=learns_mean)
 
-    def forward(
-        self,
-        x: Float[Tensor, "batch ..."],
-        noise: Float[Tensor, "batch latent"],
-        labels: Float[Tensor, "batch label"] | None = None,
-    ) -> tuple[Code, Tensor]:
-        code = self.code(x, noise, labels)
-        return code, self.architecture.likelihood.loss(x, self.decoder(code.sampled), self.log_noise)
-
     def code(
         self,
         x: Float[Tensor, "batch ..."],
@@ -44,10 +72,6 @@ class ConditionalAutoencoder(Autoencoder):
         """Mean, variance and sample of every latent, its prior, and its KL to that."""
         columns = self._columns(x, labels)
         return under_prior(self._posterior(self.encoder(x, columns), noise), *self.prior(columns))
-
-    def encode(self, x: Float[Tensor, "batch ..."], labels: Float[Tensor, "batch label"] | None = None) -> Code:
-        noise = torch.zeros(len(x), self.architecture.latents, dtype=x.dtype, device=x.device)
-        return self.code(x, noise, labels)
 
     def prior_of(
         self, labels: Float[Tensor, "batch label"]
@@ -59,13 +83,7 @@ class ConditionalAutoencoder(Autoencoder):
         return self.architecture.posterior.code(heads, noise)
 
     def _columns(self, x: Tensor, labels: Tensor | None) -> Float[Tensor, "batch column"]:
-        sizes = self.architecture.labels
-        if labels is None:
-            raise ValueError(
-                f"this model encodes examples together with their {len(sizes)} labels, and got none: give encode() the"
-                " labels too, one row an example"
-            )
-        return encode_labels(labels, sizes, self.encoding).to(x.dtype)
+        return encode_labels(self.told(labels), self.architecture.labels, self.encoding).to(x.dtype)
 
 
 class LabelPrior(nn.Module):

@@ -36,6 +36,14 @@ def scaled_labels(labels: Float[Tensor, "batch label"], sizes: Sizes) -> Float[T
     return labels / constants(tuple(max(1, size - 1) for size in sizes), labels.dtype, labels.device)
 
 
+def centred_labels(labels: Float[Tensor, "batch label"], sizes: Sizes) -> Float[Tensor, "batch label"]:
+    """Every label on [−1, 1]: one with a single value is −1, and a continuous one stays as it is."""
+    spans = tuple(max(1, size - 1) if size else 2 for size in sizes)
+    starts = tuple(int(size > 0) for size in sizes)
+    kind = labels.dtype, labels.device
+    return labels * (2.0 / constants(spans, *kind)) - constants(starts, *kind)
+
+
 @cache
 def constants(numbers: Sizes, dtype: torch.dtype, device: torch.device) -> Float[Tensor, " number"]:
     """Numbers on a device, copied there once and kept: a CUDA graph must not copy, and remembers where they lie."""

@@ -8,7 +8,7 @@ from torch import nn
 from unweave.config import from_plain
 from unweave.data.altered import fold
 from unweave.models.autoencoder import Architecture
-from unweave.models.labels import constants
+from unweave.models.labels import centred_labels
 from unweave.models.layers import Dense
 from unweave.models.networks import NETWORKS, Network
 from unweave.shapes import Float, Tensor
@@ -30,11 +30,8 @@ class ManipulationNetwork(nn.Module):
         return torch.tanh(self.draw(self.squeeze(self.scaled(factors))))
 
     def scaled(self, factors: Float[Tensor, "batch factor"]) -> Float[Tensor, "batch factor"]:
-        """Every factor on [−1, 1]: one with a single value is −1, and one without a range stays as it is."""
-        spans = tuple(max(1, size - 1) if size else 2 for size in self.architecture.labels)
-        starts = tuple(int(size > 0) for size in self.architecture.labels)
-        kind = factors.dtype, factors.device
-        return factors * (2.0 / constants(spans, *kind)) - constants(starts, *kind)
+        """Every factor on [−1, 1]."""
+        return centred_labels(factors, self.architecture.labels)
 
 
 def manipulation_for(

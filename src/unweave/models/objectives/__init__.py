@@ -8,6 +8,7 @@ from unweave.models.objectives.beta_vae import VAE, BetaVAE, BetaVAEFull
 from unweave.models.objectives.dip_vae import DIPVAEI, DIPVAEII
 from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.objectives.ivae import IVAE
+from unweave.models.objectives.known_factors import KnownFactors
 from unweave.models.objectives.objective import Objective
 from unweave.models.objectives.pair_vae import GVAE, MLVAE, AdaGVAE, AdaMLVAE
 from unweave.models.objectives.pcl import PCL
@@ -23,6 +24,7 @@ OBJECTIVES: dict[str, type[Method]] = {
     "beta_vae": BetaVAE,
     "beta_vae_full": BetaVAEFull,
     "annealed_vae": AnnealedVAE,
+    "known_factors": KnownFactors,
     "factor_vae": FactorVAE,
     "beta_tcvae": BetaTCVAE,
     "dip_vae_i": DIPVAEI,
@@ -43,6 +45,6 @@ OBJECTIVES: dict[str, type[Method]] = {
 __all__ = [
     "AE", "DIPVAEI", "DIPVAEII", "GVAE", "IVAE", "MLVAE", "MODEL", "OBJECTIVES", "PCL", "QLAE", "VAE", "WSGAN",
     "AdaGVAE", "AdaMLVAE", "AnnealedVAE", "Batch", "BetaTCVAE", "BetaVAE", "BetaVAEFull", "Context", "Draw",
-    "FactorVAE", "Method", "Objective", "Perturbation", "Phase", "SemiVAE", "SlowVAE", "Terms", "kept_weights",
-    "new_networks",
+    "FactorVAE", "KnownFactors", "Method", "Objective", "Perturbation", "Phase", "SemiVAE", "SlowVAE", "Terms",
+    "kept_weights", "new_networks",
 ]  # fmt: skip

@@ -13,7 +13,6 @@ from unweave.studies.measures.eigenfaces import Eigenfaces
 from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.measures.intrinsic import IntrinsicDimensions
-from unweave.studies.measures.known_factors import KnownFactors
 from unweave.studies.measures.measure import Measure
 from unweave.studies.measures.passive import PassiveCorrelations
 from unweave.studies.measures.polarised import Polarised
@@ -21,6 +20,7 @@ from unweave.studies.measures.principal import PrincipalDirections
 from unweave.studies.measures.priors import Priors
 from unweave.studies.measures.regime import RegimeCourse
 from unweave.studies.measures.scores import Scores
+from unweave.studies.measures.told_factors import ToldFactors
 from unweave.studies.measures.untrained import UntrainedDecoder
 
 MEASURES: dict[str, type[Measure]] = {
@@ -35,7 +35,6 @@ MEASURES: dict[str, type[Measure]] = {
     "elbow": ElbowPoint,
     "fondue": FondueReading,
     "intrinsic": IntrinsicDimensions,
-    "known": KnownFactors,
     "passive": PassiveCorrelations,
     "polarised": Polarised,
     "principal": PrincipalDirections,
@@ -43,6 +42,7 @@ MEASURES: dict[str, type[Measure]] = {
     "regime": RegimeCourse,
     "scores": Scores,
     "shapes": CodeShapes,
+    "told": ToldFactors,
     "untrained": UntrainedDecoder,
 }
 """One line a measure; its file stands in this folder."""
