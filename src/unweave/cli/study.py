@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.cli.console import print_json, say
+from unweave.cli.narrow import narrow
 from unweave.cli.options import add_quiet, command, parse, real, whole
 from unweave.cli.study_look import look, tell_status
 from unweave.cli.train import stopping
@@ -203,4 +204,4 @@ def _shown(name: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
 def _usage() -> str:
     width = max(map(len, ACTIONS))
     lines = [f"  {name:<{width}}  {text}" for name, text in ACTIONS.items()]
-    return "\n".join(["usage: unweave study ACTION [options]", "", *lines, "", EXAMPLES])
+    return narrow("\n".join(["usage: unweave study ACTION [options]", "", *lines, "", EXAMPLES]))
