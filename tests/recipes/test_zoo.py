@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import polars as pl
 import pytest
 import torch
 
@@ -49,6 +50,7 @@ def test_the_package_brings_models_whose_printed_scores_come_out_again() -> None
     assert "demo-3" in repr(found)
     assert "<td>demo-3</td>" in found._repr_html_()
     assert found.to_pandas().loc["demo-3", "mig"] == model.scores["mig"]
+    assert found.to_polars().row(by_predicate=pl.col("name") == "demo-3", named=True)["mig"] == model.scores["mig"]
 
 
 METHODS = ("beta_vae", "beta_tcvae", "factor_vae")

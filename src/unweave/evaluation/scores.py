@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from unweave.frames import pandas_frame
 from unweave.metrics import METRICS
 from unweave.shapes import Float, Tensor
 
@@ -165,9 +166,7 @@ class Scores(Mapping[str, Number]):
 
     def to_pandas(self) -> Any:
         """The scores as a pandas data frame, one row each, by name; pandas must be installed."""
-        import pandas as pd
-
-        return pd.DataFrame(self.to_rows()).set_index("score")
+        return pandas_frame(self.to_rows(), "score")
 
     def _repr_html_(self) -> str:
         """A table, for notebooks."""

@@ -20,6 +20,7 @@ from unweave.data.download import OpenAddress, download, open_https_or_here
 from unweave.data.files import data_folder
 from unweave.data.world import called
 from unweave.files import digest, make_folder, parse_json, things_in, write_folder, write_text
+from unweave.frames import pandas_frame
 from unweave.recipes.opened import Run
 from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.runs.names import check_name, read_plain
@@ -33,6 +34,7 @@ from unweave.training.hub import fetch, send
 
 if TYPE_CHECKING:
     import pandas
+    import polars
 
 LIST, FORMAT, LONGEST = "zoo.json", 1, 1 << 24
 OWN = Path(__file__).parents[1] / "zoo"
@@ -96,14 +98,21 @@ class Zoo(Sequence[ZooModel]):
         return f"<table>{head}{rows}</table>"
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a model, scores as columns."""
-        import pandas
+        """One row a model by its name, scores as columns; pandas must be installed."""
+        return pandas_frame(self._rows(), "name")
 
-        rows = [
-            {name: value for name, value in asdict(one).items() if name not in ("scores", "files")} | dict(one.scores)
+    def to_polars(self) -> "polars.DataFrame":
+        """One row a model, scores as columns."""
+        import polars
+
+        return polars.DataFrame(self._rows(), infer_schema_length=None)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        left_out = ("scores", "files")
+        return [
+            {name: value for name, value in asdict(one).items() if name not in left_out} | dict(one.scores)
             for one in self
         ]
-        return pandas.DataFrame(rows).set_index("name")
 
     def find(self, name: str) -> ZooModel:
         for one in self:
