@@ -20,6 +20,8 @@ FRAME = pl.DataFrame({"a": [1.0, 2.0, 4.0], "kind": ["x", "y", "x"]})
         (lambda: uw.dimension(FRAME), "the frame: column 'kind' holds words"),
         (lambda: uw.intrinsic(FRAME), "the column 'kind' of the frame holds words"),
         (lambda: uw.train(np.full((5, 8, 8), 200.0)), "the array: image 0, row 0, column 0: 200 lies outside"),
+        (lambda: uw.train(np.zeros((1, 8, 8))), "^the array holds a single image"),
+        (lambda: uw.train(np.full((5, 8, 8), 4000, np.uint16)), r"Round 16 bits to bytes first: \(images // 257\)"),
         (lambda: uw.train(np.zeros((3, 5, 5, 7))), "the array holds an array"),
         (lambda: uw.train(np.array([[1.0, np.nan], [2.0, 3.0]])), "the array: row 1 of column 'x1' is empty"),
         (lambda: uw.train({"a": [1, 2]}), "to learn from, give .* not dict"),
