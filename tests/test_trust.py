@@ -257,6 +257,23 @@ def test_who_runs_a_file_trusts_it_and_goes_on_by_naming_it(
     assert main(["study", "resume", "--trust", trap.module, *store]) == 0
 
 
+def test_a_study_whose_file_is_gone_goes_on_from_the_copy_in_its_store(
+    trap: Trap, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = ["--store", "mine", "--quiet", "--json"]
+    assert main(["study", "run", str(trap.file), "--workers", "1", *store]) == 0
+    trap.file.unlink()
+    forget(trap.module, monkeypatch)
+    trap.mark.unlink()
+    capsys.readouterr()
+    assert main(["study", "resume", *store]) == 2
+    told, kept = capsys.readouterr().err, f"mine/.unweave/modules/{trap.file.name}"
+    assert f"unweave study run {kept} --store mine" in told
+    assert not trap.mark.exists()
+    assert main(["study", "resume", "--trust", kept, *store]) == 0
+    assert trap.mark.exists()
+
+
 def test_a_record_does_not_choose_the_cluster(trap: Trap, capsys: pytest.CaptureFixture[str]) -> None:
     options = {"recipe": "k-1", "size": "smoke", "executor": "ray", "address": "ray://elsewhere:10001"}
     write_record(Store(trap.store).home, Record("own", "", (), (), options))

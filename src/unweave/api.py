@@ -101,10 +101,23 @@ class OwnData(TypedDict, total=False):
     called: str
 
 
+GIVEN_BY = {
+    "beta": "objective=uw.BetaVAE(beta=4)",
+    "lr": "optimiser=uw.Adam(1e-4)",
+    "learning_rate": "optimiser=uw.Adam(1e-4)",
+    "device": "plan=uw.Plan('cpu')",
+    "batch": "batch_size=64",
+    "epochs": "steps=10_000, each of them a batch",
+}
+"""What people ask a function that trains for, and how it is said."""
+
+
 def _check_names(options: Mapping[str, Any], function: Callable[..., Any]) -> None:
-    """Refuse an option of data that is a misspelt argument of the function itself."""
+    """Refuse an option of data that is a misspelt argument of the function itself, or of one of its components."""
     known = list(inspect.signature(function).parameters)
     for name in options:
+        if name in GIVEN_BY:
+            raise ValueError(f"unknown option {name!r}; it is given as {GIVEN_BY[name]}")
         if name not in OwnData.__annotations__ and (near := difflib.get_close_matches(name, known, 1, 0.8)):
             raise ValueError(f"unknown option {name!r}. Did you mean {near[0]}?")
 

@@ -21,6 +21,7 @@ import pytest
 import unweave as uw
 from unweave.cli import COMMANDS, EXTRAS, GROUPS, console, main
 from unweave.cli.completion import all_words, bash, fish, zsh
+from unweave.cli.narrow import narrow
 from unweave.cli.options import parser_of, with_dashes
 from unweave.cli.study import ACTIONS, EXAMPLES
 
@@ -175,8 +176,43 @@ def test_help_is_grouped_and_narrow(capsys: Capture) -> None:
     assert all(f"{group}:" in lines for group in GROUPS)
     assert [line.split()[0] for line in lines if line[:2] == "  " and line[2] != " "] == list(COMMANDS)
     modules = {path.stem for path in Path(console.__file__).parent.glob("*.py")}
-    shared = {"__init__", "console", "download", "measuring", "options", "own_data", "study_look"}
+    shared = {"__init__", "console", "download", "measuring", "narrow", "options", "own_data", "study_look"}
     assert modules - shared == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_fits_and_its_examples_can_be_pasted(
+    name: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    text = capsys.readouterr().out
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    joined = text.replace(" \\\n    ", " ")
+    assert [line for line in example_lines(name) if f"  {line}" not in joined] == []
+
+
+def test_long_lines_are_broken_where_a_person_would() -> None:
+    text = """Prose in lines
+that are long enough to be broken.
+
+files:
+  a.csv   a table with a header and rows
+  unweave show runs/a    a comment
+  unweave train micro --steps 10 --seed 3"""
+    assert narrow(text, 26).splitlines() == [
+        "Prose in lines that are",
+        "long enough to be broken.",
+        "",
+        "files:",
+        "  a.csv   a table with a",
+        "          header and rows",
+        "  unweave show runs/a",
+        "      a comment",
+        "  unweave train micro \\",
+        "    --steps 10 --seed 3",
+    ]
 
 
 class Shown:

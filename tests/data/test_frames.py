@@ -102,3 +102,13 @@ def test_columns_of_words_that_are_numbers() -> None:
         assert (found is None) == (numbers is None)
         if numbers is not None:
             np.testing.assert_array_equal(found, numbers)
+
+
+@pytest.mark.parametrize("text", ["größe,b\n1,2\n", "a,kind\n1,süß\n"])
+def test_text_in_another_encoding_is_refused_and_not_garbled(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "words.csv"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=r"words\.csv is no UTF-8 text \(Latin-1, perhaps\): save it as UTF-8"):
+        read_frame(path)
+    path.write_bytes(text.encode("utf-8-sig"))
+    assert list(read_frame(path).columns) == text.splitlines()[0].split(",")

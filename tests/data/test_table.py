@@ -60,7 +60,9 @@ def test_arrays(tmp_path: Path) -> None:
     assert (data.columns.names, data.label_names) == (("a", "b", "c"), ("y",))
     assert table(tmp_path / "x.npz", labels=("none",)).load().labels is None
     np.savez(tmp_path / "two.npz", first=VALUES, second=VALUES)
-    with pytest.raises(ValueError, match="say with key which of these is: first, second"):
+    with pytest.raises(
+        ValueError, match=r'say which of first, second it is, --world.key first \(in Python key="first"\)'
+    ):
         table(tmp_path / "two.npz").resolve()
     assert len(table(tmp_path / "two.npz", key="second").load()) == 40
     with pytest.raises(ValueError, match="has no array 'third'; it has first, second"):

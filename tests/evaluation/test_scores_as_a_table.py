@@ -35,6 +35,19 @@ def test_scores_become_tables():
     assert np.asarray(SCORES)[0].score == "mig"
 
 
+def test_polars_takes_a_column_a_score_and_a_row_a_model():
+    one = polars.DataFrame(SCORES)
+    assert one.rows(named=True) == [{name: float(SCORES[name]) for name in SCORES}]
+    noisy = FACTORS + np.random.default_rng(1).normal(size=FACTORS.shape)
+    both = uw.measure(np.stack([FACTORS + 0.1, noisy]), FACTORS, metrics=["mig", "mcc"], seeds=0)
+    table = polars.DataFrame(both)
+    assert table.columns == list(both)
+    assert table["mig"].to_list() == list(both["mig"]) == both["mig"].value.tolist()
+    assert table["mig"][0] > table["mig"][1]
+    assert np.asarray(both["mig"]).shape == (2,)
+    assert both["mig"][1:] == both["mig"].value[1:].tolist()
+
+
 def test_a_fleet_has_no_single_number():
     both = uw.measure(np.stack([FACTORS, FACTORS]) + 0.1, FACTORS, metrics=["mig"], seeds=0)
     with pytest.raises(TypeError, match="a value for each of 2 models"):

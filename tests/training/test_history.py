@@ -84,3 +84,9 @@ def test_both_formats_come_back(kind: str, tmp_path: Path, monkeypatch: pytest.M
     assert torch.equal(found.values(), SMALL.values())
     write_history(folder, History(["loss"]))
     assert len(read_history(folder)) == 0
+
+
+def test_who_has_no_pandas_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ModuleNotFoundError, match=r"run: pip install pandas, or take to_polars\(\)"):
+        SMALL.to_pandas()

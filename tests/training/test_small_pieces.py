@@ -114,14 +114,11 @@ def test_scores_are_tables_of_one_or_two_kinds_of_codes() -> None:
 def test_names_with_one_stroke_are_the_hubs_and_others_are_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
-    hub = SimpleNamespace(snapshot_download=lambda name, allow_patterns: asked.append(name) or str(tmp_path))
-    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", hub)
-    for name in ("model", "a/b/c", "./model", "/model", "~/model", tmp_path):
-        assert export._local(name) == Path(name)
-    assert asked == []
-    assert export._local("owner/model") == tmp_path
-    assert asked == ["owner/model"]
+    (tmp_path / "here" / "model").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    for name in ("model", "a/b/c", "./model", "/model", "~/model", tmp_path, "here/model"):
+        assert not export._is_on_hub(name), name
+    assert export._is_on_hub("owner/model")
 
 
 @pytest.mark.parametrize(("answers", "kept"), [((1, 1), True), ((1, 0), False), ((0, 1), False)])

@@ -94,13 +94,25 @@ def test_tensorboard_is_told_of_every_model_of_a_fleet(tmp_path: Path) -> None:
     assert all(list((path / "tensorboard").glob("events.*")) for path in paths)
 
 
-@pytest.mark.parametrize(("name", "extra"), [("mlflow", "mlflow"), ("wandb", "wandb")])
-def test_a_tracker_that_is_missing_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, extra: str
+MISSING = {
+    "tensorboard": ("torch.utils.tensorboard", "trackers"),
+    "mlflow": ("mlflow", "mlflow"),
+    "wandb": ("wandb", "wandb"),
+}
+
+
+@pytest.mark.parametrize("name", TRACKERS)
+def test_a_tracker_that_is_missing_says_what_to_install_and_leaves_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=rf"unweave\[{extra}\]"), TRACKERS[name](tmp_path, TINY):
-        pass
+    module, extra = MISSING[name]
+    monkeypatch.setitem(sys.modules, module, None)
+    asked = RunOptions(trackers=(name,))
+    with pytest.raises(ImportError, match=rf"not installed; run: pip install 'unweave\[{extra}\]'"):
+        train(TINY, tmp_path / "run", how=asked)
+    with pytest.raises(ImportError, match=rf"unweave\[{extra}\]"):
+        train_many([TINY, replace(TINY, seed=1)], tmp_path / "runs", how=asked)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_trackers_are_not_imported_unless_asked_for() -> None:

@@ -9,13 +9,13 @@ import dataclasses
 import itertools
 import math
 import re
-import textwrap
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NoReturn
 
+from unweave.cli.narrow import NarrowHelp
 from unweave.config import WORDS, Bound, Range, Tables, check, find, hints, shown, to_plain, unknown
 from unweave.trusted import trust
 
@@ -26,6 +26,8 @@ ALIASES = {"optimiser.learning_rate": ("lr", "learning-rate"), "objective.beta":
 """What people call an option besides its own name."""
 
 WHOLE = re.compile(r"([+-]?\d{1,4000}(?:\.\d{1,100})?(?:[eE]\+?\d{1,3})?)([kKmM]?)")
+WIDEST = 60
+"""Characters of a list of choices that stands beside its option; a longer one goes into the help."""
 THOUSANDS = {"": 1, "k": 1000, "m": 1_000_000}
 
 
@@ -43,13 +45,13 @@ class Parser(argparse.ArgumentParser):
 def command(
     name: str, description: str = "", *, usage: str | None = None, examples: str = ""
 ) -> argparse.ArgumentParser:
-    """The parser of a command: options are spelled out, and its examples keep their lines."""
+    """The parser of a command: options are spelled out, and its examples keep their lines where they fit."""
     parser = Parser(
         name,
         usage=usage,
-        description=textwrap.fill(description, 79),
+        description=description,
         epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=NarrowHelp,
         allow_abbrev=False,
     )
     # taken off every command line before its command sees it
@@ -341,11 +343,14 @@ def _add(group: Any, place: str, kind: Any, field: "dataclasses.Field[Any]", val
     allowed = str(field.metadata.get("range", ""))
     default = "; ".join(words for words in (allowed, default) if words)
     text = field.metadata.get("help", "")
+    metavar = _metavar(kind)
+    if metavar == "NAME":
+        text = f"{text}: {', '.join(map(str, typing.get_args(kind)))}".removeprefix(": ")
     group.add_argument(
         f"--{place.replace('_', '-')}",
         *(f"--{alias}" for alias in ALIASES.get(place, ())),
         dest=place,
-        metavar=_metavar(kind),
+        metavar=metavar,
         default=argparse.SUPPRESS,
         help=f"{text} ({default})" if text and default else text or default or "required",
     )
@@ -353,7 +358,8 @@ def _add(group: Any, place: str, kind: Any, field: "dataclasses.Field[Any]", val
 
 def _metavar(kind: Any) -> str:
     if typing.get_origin(kind) is typing.Literal:
-        return "|".join(map(str, typing.get_args(kind)))
+        choices = "|".join(map(str, typing.get_args(kind)))
+        return choices if len(choices) <= WIDEST else "NAME"
     if typing.get_origin(kind) is tuple:
         return "NAME,NAME,…" if typing.get_args(kind)[0] is str else "N,N,…"
     options = [option for option in (typing.get_args(kind) or (kind,)) if option is not type(None)]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.cli.console import print_json, say
+from unweave.cli.narrow import narrow
 from unweave.cli.options import add_quiet, command, parse, real, whole
 from unweave.cli.study_look import look, tell_status
 from unweave.cli.train import stopping
@@ -119,7 +120,7 @@ def _work(action: str, argv: Sequence[str]) -> int:
             raise ValueError(f"{record.name} is a dimension search; the unweave dimension it was begun with goes on")
         if not given["recipe"]:
             raise ValueError(f"{record.name} was run from Python, so it goes on from there: call run_study again")
-        _check_recipe(given["recipe"], store)
+        given["recipe"] = _checked_recipe(given["recipe"], store)
         if action == "retry":
             n = _forget(store, record)
             if not given["json"]:
@@ -153,16 +154,23 @@ def _check_cluster(typed: str | None, recorded: object) -> None:
         raise Untrusted(f"this study was run on the cluster at {shown(recorded)}; to go on there, say --address again")
 
 
-def _check_recipe(recipe: object, store: Store) -> None:
-    """A record may come with a stranger's store: it may name a recipe of ours, but not make us run a file."""
+def _checked_recipe(recipe: object, store: Store) -> str:
+    """The recipe of a record; of a file that is gone, the copy that the store keeps.
+
+    A record may come with a stranger's store: it may name a recipe of ours, but not make us run a file.
+    """
     if not isinstance(recipe, str):
         raise ValueError(f"the record of this study in {store.home / 'studies'} names no recipe")
     file = Path(recipe)
+    kept = store.home / "modules" / file.name
+    if file.suffix == ".py" and not file.exists() and kept.is_file():
+        file, recipe = kept, str(kept)
     if file.suffix == ".py" and not is_trusted(file.stem):
         raise Untrusted(
             f"this study comes from the file {shown(recipe)}, whose code would run; if you trust it, add --trust"
             f" {file.stem}, or run it yourself: unweave study run {as_typed(recipe)} --store {as_typed(store.root)}"
         )
+    return recipe
 
 
 def _carry(path: Path, store: Store) -> None:
@@ -203,4 +211,4 @@ def _shown(name: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
 def _usage() -> str:
     width = max(map(len, ACTIONS))
     lines = [f"  {name:<{width}}  {text}" for name, text in ACTIONS.items()]
-    return "\n".join(["usage: unweave study ACTION [options]", "", *lines, "", EXAMPLES])
+    return narrow("\n".join(["usage: unweave study ACTION [options]", "", *lines, "", EXAMPLES]))

@@ -100,6 +100,8 @@ def reading(path: Path, what: str) -> Iterator[None]:
         if isinstance(error, ValueError) and str(path) in str(error):
             raise
         reason = str(error) or type(error).__name__
+        if "Python objects" in reason or "allow_pickle" in reason:
+            raise ValueError(f"{path} holds Python objects, which are never read: save numbers in it") from error
         reason = "its header makes no sense" if " object at 0x" in reason else reason
         raise ValueError(
             f"{path} cannot be read as {what}: {reason}. It may be cut short or damaged: replace it by a good copy."

@@ -80,6 +80,7 @@ def _check_text(path: Path, separator: str) -> None:
     first = begin.removeprefix(b"\xef\xbb\xbf").split(b"\n")[0]
     if begin[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in first:
         raise ValueError(f"{path} is no UTF-8 text (UTF-16, perhaps): save it as UTF-8")
+    _check_encoding(path)
     head = first.decode(errors="replace").rstrip("\r")
     for mark, words in {";": "semicolons", "\t": "tabs", ",": "commas"}.items():
         if mark in head and separator not in head:
@@ -90,6 +91,16 @@ def _check_text(path: Path, separator: str) -> None:
         raise ValueError(f"{path} begins with numbers ({head[:40]}): its first line must name the columns")
     if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise ValueError(f"{path} has several columns named {twice[0]!r}: give each a name of its own")
+
+
+def _check_encoding(path: Path) -> None:
+    """Refuse other encodings: polars puts question marks for what it does not understand."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        try:
+            while file.read(1 << 20):
+                pass
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is no UTF-8 text (Latin-1, perhaps): save it as UTF-8") from error
 
 
 def _are_values(names: list[str]) -> bool:

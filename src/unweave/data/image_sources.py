@@ -121,7 +121,11 @@ def _key(path: Path, names: list[str], wanted: str | None, usual: tuple[str, ...
     if found is None and len(names) == 1:
         found = names[0]
     if found is None:
-        raise ValueError(f"{path} has no array named like {what} ({', '.join(usual)}); name one of {', '.join(names)}")
+        option = "key" if what == "images" else "labels"
+        raise ValueError(
+            f"{path} has no array named like {what} ({', '.join(usual)}); say which of {', '.join(names)} it is,"
+            f' --world.{option} {names[0]} (in Python {option}="{names[0]}")'
+        )
     return found
 
 
@@ -163,4 +167,6 @@ def _refuse_first(outside: np.ndarray, images: np.ndarray, path: Path, allowed: 
     value = images[image, channel, row, column]
     at = f"image {start + image}, " + (f"channel {channel}, " if images.shape[1] > 1 else "") + f"row {row}"
     hint = " Divide bytes by 255 first." if allowed == "[0, 1]" and 1 < value <= 255 else ""
+    if allowed == "[0, 255]" and 255 < value <= 65535:
+        hint = " Round 16 bits to bytes first: (images // 257).astype(np.uint8)."
     raise ValueError(f"{path}: {at}, column {column}: {value:g} lies outside {allowed}.{hint}")

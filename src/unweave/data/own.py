@@ -165,7 +165,8 @@ def _kept(plain: Mapping[str, Any], path: Path) -> World:
             world.load()
         return world
     except ValueError as error:
-        raise ValueError(str(error).replace(str(path), f"the {plain['called']}")) from error
+        told = f"the {plain['called']}"
+        raise ValueError(str(error).replace(str(path), told).replace(path.name, told)) from error
 
 
 def _array(given: Any, what: str) -> np.ndarray:

@@ -70,8 +70,8 @@ def _from_npz(path: Path, key: str | None) -> Sheet:
         found = key or next((name for name in TABLE_KEYS if name in flat), flat[0] if len(flat) == 1 else None)
         if found is None:
             raise ValueError(
-                f"{path} has no array named like a table ({', '.join(TABLE_KEYS)}), row × column; say with key which of"
-                f" these is: {', '.join(names)}"
+                f"{path} has no array named like a table ({', '.join(TABLE_KEYS)}), row × column; say which of"
+                f' {", ".join(names)} it is, --world.key {names[0]} (in Python key="{names[0]}")'
             )
         titles = next((file[name] for name in NAME_KEYS if name in names and file[name].ndim == 1), None)
         labels = next((name for name in LABEL_KEYS if name in names and name != found), None)

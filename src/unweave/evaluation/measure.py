@@ -15,7 +15,7 @@ from unweave.config import unknown
 from unweave.evaluation.inputs import Arrays, Inputs
 from unweave.evaluation.rows import Metrics, find_rows, is_named, row_among
 from unweave.evaluation.sampling import Draw, half, permutation, whole
-from unweave.evaluation.scores import Number, Scores, about_one_factor
+from unweave.evaluation.scores import Scores, about_one_factor, number
 from unweave.evaluation.tables import read_tables
 from unweave.evaluation.truth import Truth, as_truth
 from unweave.metrics import Metric
@@ -187,7 +187,7 @@ class _Measuring:
                     levels = [_value(one[row.name], part) for one in random if row.name in one]
                     chance = _mean(levels) if levels and row.kind != "unsupervised" else None
                     name = row.name if part == "score" else f"{row.name}.{part}"
-                    numbers[name] = Number(value, row.range, row.higher_is_better, draws, chance)
+                    numbers[name] = number(value, row.range, row.higher_is_better, draws, chance)
         self.watch(self.n_jobs, self.n_jobs, "done")
         n_models = len(self.codes) if self.codes.ndim == 3 else None
         settings: dict[str, Any] = {name: getattr(self.how, name) for name in ("split", "seeds", "seed", "adjust")}

@@ -3,12 +3,13 @@
 import dataclasses
 import html
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from unweave.frames import pandas_frame
 from unweave.metrics import METRICS
 from unweave.shapes import Float, Tensor
 
@@ -26,7 +27,6 @@ TRIVIAL = ("modularity", "infomec.modularity", "beta_vae_sklearn", "factor_vae_s
 """Metrics that ask whether a latent follows one factor rather than several: 1 where there is one factor alone."""
 
 
-@dataclass(frozen=True)
 class Number:
     """One headline number: a float, or for a fleet one entry per model.
 
@@ -34,13 +34,23 @@ class Number:
     standard error over them, ``low`` and ``high`` bound its interval at 95 %. ``chance`` is what the same codes get in
     random order, ``adjusted`` the share of the way from chance to the top: (value − chance) / (top − chance).
     ``higher_is_better`` is None for what describes a code without judging it.
+
+    No dataclass: polars takes one for a struct, and what only has a ``__float__`` for a number.
     """
 
-    value: float | Float[np.ndarray, " model"]
-    range: tuple[float, float]
-    higher_is_better: bool | None
-    draws: Float[np.ndarray, " seed *model"]
-    chance: float | Float[np.ndarray, " model"] | None = None
+    def __init__(
+        self,
+        value: float | Float[np.ndarray, " model"],
+        range: tuple[float, float],
+        higher_is_better: bool | None,
+        draws: Float[np.ndarray, " seed *model"],
+        chance: float | Float[np.ndarray, " model"] | None = None,
+    ) -> None:
+        self.value, self.range, self.higher_is_better = value, range, higher_is_better
+        self.draws, self.chance = draws, chance
+
+    def __repr__(self) -> str:
+        return f"Number({written(self)})"
 
     def __float__(self) -> float:
         if np.ndim(self.value):
@@ -66,6 +76,30 @@ class Number:
         return float(found) if found.ndim == 0 else found
 
 
+class Numbers(Number, Sequence[float]):
+    """One headline number of every model of a fleet: a sequence of floats, so that frames take it for a column."""
+
+    def __len__(self) -> int:
+        return np.size(self.value)
+
+    @overload
+    def __getitem__(self, model: int) -> float: ...
+
+    @overload
+    def __getitem__(self, model: slice) -> list[float]: ...
+
+    def __getitem__(self, model: int | slice) -> float | list[float]:
+        return np.asarray(self.value)[model].tolist()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.value, dtype)
+
+
+def number(value: float | Float[np.ndarray, " model"], *rest: Any) -> Number:
+    """A headline number, of one model or of a fleet."""
+    return (Numbers if np.ndim(value) else Number)(value, *rest)
+
+
 @dataclass(frozen=True)
 class Row:
     """A score in a table; for a fleet, lists with an entry a model."""
@@ -82,7 +116,8 @@ class Scores(Mapping[str, Number]):
     """Numbers by name (``mig``, ``dci.completeness``), the full result of every metric, and why others are missing.
 
     A mapping: ``dict(scores)``, ``scores["mig"]``, ``float(scores["mig"])``. ``scores.to_pandas()`` and
-    ``scores.to_polars()`` are the table, one row a score; ``pd.DataFrame(scores)`` is the same.
+    ``scores.to_polars()`` are the table with intervals, one row a score; ``pd.DataFrame(scores)`` is the same.
+    ``pl.DataFrame(scores)`` has a column a score and a row a model: to polars, a mapping is columns by name.
     """
 
     numbers: dict[str, Number]
@@ -131,9 +166,7 @@ class Scores(Mapping[str, Number]):
 
     def to_pandas(self) -> Any:
         """The scores as a pandas data frame, one row each, by name; pandas must be installed."""
-        import pandas as pd
-
-        return pd.DataFrame(self.to_rows()).set_index("score")
+        return pandas_frame(self.to_rows(), "score")
 
     def _repr_html_(self) -> str:
         """A table, for notebooks."""
@@ -179,7 +212,7 @@ def _read_number(name: str, found: Mapping[str, Any]) -> Number:
     value, chance = (None if one is None else _read(one) for one in (found["value"], found["chance"]))
     draws = np.array([np.nan if one is None else _read(one) for one in found["draws"]])
     bounds = (-math.inf, math.inf) if row is None else row.range
-    return Number(value, bounds, found["higher_is_better"], draws, chance)  # type: ignore[arg-type]
+    return number(value, bounds, found["higher_is_better"], draws, chance)  # type: ignore[arg-type]
 
 
 def _read(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from unweave.data.world import called
 from unweave.evaluation.accuracy_by_type import TypeAccuracy, accuracy_by_type
 from unweave.evaluation.decoder import Decoder, look_at_decoder
 from unweave.evaluation.diagnosis import Diagnosis, diagnose_codes
@@ -119,7 +120,7 @@ def diagnose_run(
     experiment = run.experiment
     no_decoder = "" if run.decodes else str(NoDecoder(experiment.objective.name))
     return Diagnosed(
-        f"{experiment.objective.name} on {experiment.world.name}, seed {experiment.seed}",
+        f"{experiment.objective.name} on {called(experiment.world)}, seed {experiment.seed}",
         found,
         findings(found, expected, decoder, training, no_decoder),
         expected,

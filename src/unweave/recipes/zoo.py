@@ -9,6 +9,7 @@ import html
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,16 +20,21 @@ from unweave.data.download import OpenAddress, download, open_https_or_here
 from unweave.data.files import data_folder
 from unweave.data.world import called
 from unweave.files import digest, make_folder, parse_json, things_in, write_folder, write_text
+from unweave.frames import pandas_frame
 from unweave.recipes.opened import Run
-from unweave.runs.folder import RunFolder
+from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.runs.names import check_name, read_plain
 from unweave.runs.row import reading_scores
 from unweave.runs.state import state_of
+from unweave.runs.sums import SUMS
 from unweave.training.checkpoint import bits_of, in_bits
+from unweave.training.experiment import is_experiment
 from unweave.training.export import card
+from unweave.training.hub import fetch, send
 
 if TYPE_CHECKING:
     import pandas
+    import polars
 
 LIST, FORMAT, LONGEST = "zoo.json", 1, 1 << 24
 OWN = Path(__file__).parents[1] / "zoo"
@@ -92,14 +98,21 @@ class Zoo(Sequence[ZooModel]):
         return f"<table>{head}{rows}</table>"
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a model, scores as columns."""
-        import pandas
+        """One row a model by its name, scores as columns; pandas must be installed."""
+        return pandas_frame(self._rows(), "name")
 
-        rows = [
-            {name: value for name, value in asdict(one).items() if name not in ("scores", "files")} | dict(one.scores)
+    def to_polars(self) -> "polars.DataFrame":
+        """One row a model, scores as columns."""
+        import polars
+
+        return polars.DataFrame(self._rows(), infer_schema_length=None)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        left_out = ("scores", "files")
+        return [
+            {name: value for name, value in asdict(one).items() if name not in left_out} | dict(one.scores)
             for one in self
         ]
-        return pandas.DataFrame(rows).set_index("name")
 
     def find(self, name: str) -> ZooModel:
         for one in self:
@@ -316,10 +329,7 @@ def push(run: Run, name: str) -> str:
     """Put a run and its card on the Hugging Face hub as ``owner/model``; its address is returned."""
     with tempfile.TemporaryDirectory() as folder:
         put(run, Path(folder) / "model")
-        hub = _hub().HfApi()
-        hub.create_repo(name, exist_ok=True)
-        hub.upload_folder(repo_id=name, folder_path=str(Path(folder) / "model"))
-    return f"https://huggingface.co/{name}"
+        return send(Path(folder) / "model", name)
 
 
 def pull(name: str, target: Path | str, place: str | None = None) -> Run:
@@ -327,22 +337,33 @@ def pull(name: str, target: Path | str, place: str | None = None) -> Run:
     if things_in(Path(target)):
         raise ValueError(f"{target} is not empty; choose another folder")
     if "/" in name:
-        patterns = [*CARRIED, "scores.json", "README.md", "SHA256SUMS"]
-        write_folder(
-            Path(target),
-            lambda aside: _hub().snapshot_download(name, local_dir=str(aside), allow_patterns=patterns),
-        )
+        write_folder(Path(target), lambda aside: _fetch_run(name, aside))
     else:
         put(zoo(place).load(name), Path(target))
     return Run(target)
 
 
-def _hub() -> Any:
-    try:
-        import huggingface_hub
-    except ImportError as error:
-        raise ModuleNotFoundError("the hub needs one more package: pip install 'unweave[hub]'") from error
-    return huggingface_hub
+def _fetch_run(name: str, aside: Path) -> None:
+    """A run from the hub, every file of it checked; nothing else is left in its folder."""
+    fetch(name, [*CARRIED, "scores.json", "README.md", "SHA256SUMS"], aside)
+    shutil.rmtree(aside / ".cache", ignore_errors=True)  # what the library notes for itself
+    folder = RunFolder(aside)
+    if not (folder.has("config.json") and folder.has("model.safetensors") and is_experiment(_config(name, folder))):
+        raise ValueError(f"{name} on the hub is no run of unweave; open its model with: uw.from_pretrained({name!r})")
+    for one in things_in(aside):
+        _check_whole(name, folder, one)
+
+
+def _config(name: str, folder: RunFolder) -> Any:
+    _check_whole(name, folder, "config.json")
+    return folder.read_json("config.json")
+
+
+def _check_whole(name: str, folder: RunFolder, one: str) -> None:
+    if one != SUMS and folder.sums().get(one) != digest(folder.path / one):
+        raise DamagedFile(
+            f"{one} of {name} came damaged from the hub: its checksum is not the one in {SUMS}; try again"
+        )
 
 
 def _models(content: bytes, place: Path) -> list[ZooModel]:

@@ -26,11 +26,12 @@ from unweave.models import (
 )
 from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.optimisers import Tensors
-from unweave.runs.folder import RunFolder, as_json
+from unweave.runs.folder import DamagedFile, RunFolder, as_json
 from unweave.runs.names import read_plain
 from unweave.runs.row import reading_scores
 from unweave.training.checkpoint import model_with, read_tensors, to_bytes
 from unweave.training.experiment import experiment_from, experiment_to, is_experiment
+from unweave.training.hub import fetch
 from unweave.training.run import Run
 from unweave.trusted import Untrusted
 
@@ -104,14 +105,21 @@ def from_pretrained(source: Path | str) -> Model:
     >>> model.encode(run.images(5)).mean.shape
     torch.Size([5, 3])
     """
-    folder = RunFolder(_local(source), follow_links=True)  # the hub keeps its files behind links
+    if not _is_on_hub(source):
+        return _opened(Path(source))
+    try:
+        return _opened(_fetched(source))
+    except DamagedFile:
+        return _opened(_fetched(source, again=True))
+
+
+def _opened(place: Path) -> Model:
+    folder = RunFolder(place, follow_links=True)  # the hub keeps its files behind links
     if not folder.has("config.json") and not (folder.path / "config.json").exists():
         raise FileNotFoundError(f"{folder.path} holds no exported model: it has no config.json")
     config = parse_json(_content(folder, "config.json"), folder.path / "config.json")
     if is_experiment(config):
-        found = Run(folder.path)
-        found.files = folder
-        return found.model
+        return Run(folder.path, follow_links=True).model
     _check_known(config, folder.path / "config.json")
     method: Method = _part(folder, Method, config.get("method", {"name": BetaVAE.name}), "method")
     architecture: Architecture = _part(folder, Architecture, config.get("architecture"), "architecture")
@@ -258,15 +266,14 @@ def _content(folder: RunFolder, name: str) -> bytes:
     return folder.read(name) if folder.sums() else read_plain(folder.path, name, follow_links=True)
 
 
-def _local(source: Path | str) -> Path:
-    if Path(source).exists() or str(source).count("/") != 1 or str(source).startswith((".", "/", "~")):
-        return Path(source)
+def _is_on_hub(source: Path | str) -> bool:
+    """A name with one stroke that is no folder here."""
+    name = str(source)
+    return not Path(source).exists() and name.count("/") == 1 and not name.startswith((".", "/", "~"))
+
+
+def _fetched(source: Path | str, *, again: bool = False) -> Path:
     try:
-        from huggingface_hub import snapshot_download
-    except ImportError as error:
-        raise FileNotFoundError(
-            f"there is no folder {source}; to fetch it from the hub run: pip install 'unweave[hub]'"
-        ) from error
-    return Path(
-        snapshot_download(str(source), allow_patterns=["config.json", "model.safetensors", "SHA256SUMS", "*.md"])
-    )
+        return fetch(str(source), ["config.json", "model.safetensors", "SHA256SUMS", "*.md"], again=again)
+    except (ModuleNotFoundError, FileNotFoundError) as error:
+        raise FileNotFoundError(f"there is no folder {source}, and {error}") from error

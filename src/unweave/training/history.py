@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from unweave.frames import pandas_frame
 from unweave.models.optimisers import Tensors
 from unweave.parquet import read_parquet
 from unweave.runs.folder import RunFolder
@@ -56,9 +57,7 @@ class History:
 
     def to_pandas(self) -> Any:
         """The table as a pandas data frame, the step as its index; pandas must be installed."""
-        import pandas as pd
-
-        return pd.DataFrame(self._by_name()).set_index("step")
+        return pandas_frame(self._by_name(), "step")
 
     def _by_name(self) -> dict[str, Any]:
         columns = {name: column.tolist() for name, column in zip(self.columns, self.rows.unbind(1))}

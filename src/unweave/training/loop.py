@@ -25,7 +25,7 @@ from unweave.training.results import (
     refuse_others,
 )
 from unweave.training.running import Interrupted, NotFinite, RunOptions, StepReport
-from unweave.training.trackers import tracked
+from unweave.training.trackers import check_trackers, tracked
 
 
 def train(
@@ -42,6 +42,7 @@ def train(
         claim(run, experiment)
         return run.path
     refuse_others(run, experiment)
+    check_trackers(how.trackers)
     if experiment.plan.precision == "bf16" or experiment.whole_steps or experiment.plan.dense == "kernels":
         return _train_as_fleet(run, experiment, data, how)
     if data is not None:

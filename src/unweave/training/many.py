@@ -23,6 +23,7 @@ from unweave.training.loop import drive, say
 from unweave.training.processes import train_side_by_side
 from unweave.training.results import claim, ended, for_all, refuse_others
 from unweave.training.running import GpuFailed, Interrupted, RunOptions
+from unweave.training.trackers import check_trackers
 
 Pair = tuple[Experiment, RunFolder]
 
@@ -53,6 +54,7 @@ def train_many(
     if all(ended(folder) for _, folder in pairs):
         _tidy(pairs, paths[0].parent)
         return paths
+    check_trackers(how.trackers)
     several = len({experiment.world for experiment in resolved}) > 1
     data = (load_together(resolved) if data is None or (several and not data.worlds) else data).to(
         resolved[0].plan.device

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from unweave.data.world import Data
+from unweave.runs.folder import RunFolder
+from unweave.runs.state import saved_step
 from unweave.training.experiment import Experiment, usable_cores
 from unweave.training.memory import keep_freed_memory
 from unweave.training.running import Interrupted, NotFinite, RunOptions, StepReport
@@ -52,6 +54,7 @@ def train_side_by_side(
     failures: list[str] = []
     context = get_context("spawn")
     seen = _Seen(context.Array("d", 2 * len(jobs)))
+    seen.begin_at([saved_step(RunFolder(folder)) for folder in folders])
     total = experiments[0].n_updates
     with ProcessPoolExecutor(processes or usable_cores(), context, _prepare, (data, seen.held)) as pool:
         with _deaf_to_ctrl_c():
@@ -60,7 +63,7 @@ def train_side_by_side(
             ended, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
             failures += [words for words in (future.result() for future in ended) if words]
             for watch in how.watchers:
-                watch(StepReport(seen.mean_step(), total, True, seen))
+                watch(StepReport(seen.mean_step(), total, True, seen, len(jobs)))
             if how.stop() and not stop_file.exists():
                 stop_file.parent.mkdir(parents=True, exist_ok=True)
                 stop_file.touch()
@@ -83,6 +86,11 @@ class _Seen:
 
     def __init__(self, held: Any) -> None:
         self.held = held
+
+    def begin_at(self, steps: Sequence[int]) -> None:
+        """Where interrupted members go on: what was done before is no part of the pace."""
+        for place, step in enumerate(steps):
+            self.held[2 * place : 2 * place + 2] = [float(step), math.nan]
 
     def mean_step(self) -> int:
         return int(sum(self.held[0::2]) / (len(self.held) // 2))

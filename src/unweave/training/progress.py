@@ -32,7 +32,8 @@ def progress(title: str, stream: Any = None) -> Iterator[Watcher]:
 
 def words(report: StepReport, rate: float) -> str:
     """How fast, and how good: steps a second of one model; of many, models a day as well."""
-    loss, models = report.mean_loss()
+    loss, begun = report.mean_loss()
+    models = report.members or begun
     if models == 1:
         return f"{rate:.1f} steps/s, loss {loss:.2f}"
     a_day = models * rate * DAY / report.total

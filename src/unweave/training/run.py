@@ -31,8 +31,8 @@ RUN = "the folder of a run, with the config.json and model.safetensors that `unw
 class Run:
     """A run by its folder. Every file is checked against its checksum before it is used; results come on the CPU."""
 
-    def __init__(self, folder: Path | str, device: str = "cpu") -> None:
-        self.files, self.device = RunFolder(require_folder(folder, RUN)), device
+    def __init__(self, folder: Path | str, device: str = "cpu", *, follow_links: bool = False) -> None:
+        self.files, self.device = RunFolder(require_folder(folder, RUN), follow_links=follow_links), device
         if not self.files.has("config.json"):
             none = f"{self.files.path} is not a run folder: it has no config.json of ours"
             raise FileNotFoundError(none + others_in_words(self.files.path))

@@ -27,12 +27,16 @@ class Telling(Protocol):
 
 @dataclass(frozen=True)
 class StepReport:
-    """What watchers are told after a step. Asking for terms makes a GPU finish first, so ask now and then."""
+    """What watchers are told after a step. Asking for terms makes a GPU finish first, so ask now and then.
+
+    ``members``: of how many models ``done`` is the mean, where some of them have not begun; else 0.
+    """
 
     done: int
     total: int
     recorded: bool
     engine: Telling
+    members: int = 0
 
     def terms(self) -> list[dict[str, float]]:
         """The terms of every model that is well."""

@@ -4,6 +4,7 @@ Every model is a run of its own there, with its own terms, however many train to
 """
 
 import contextlib
+import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,27 @@ Tell = Callable[[int, Mapping[str, float]], None]
 """Takes a step and its terms."""
 
 
+LIBRARIES = {
+    "tensorboard": ("torch.utils.tensorboard", "TensorBoard", "trackers"),
+    "mlflow": ("mlflow", "MLflow", "mlflow"),
+    "wandb": ("wandb", "Weights & Biases", "wandb"),
+}
+"""What each is imported as, what people call it, and the extra that brings it."""
+
+
+def check_trackers(names: Sequence[str]) -> None:
+    """Refuse trackers that are not installed, before anything of a run is written."""
+    for module, title, extra in (LIBRARIES[name] for name in names):
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise ImportError(f"{title} is not installed; run: pip install 'unweave[{extra}]'") from error
+
+
 @contextlib.contextmanager
 def tracked(names: Sequence[str], engine: Engine, folders: Sequence[Path]) -> Iterator[Watcher]:
     """A watcher that passes on what the history keeps, to every tracker asked for, as every member's own run."""
+    check_trackers(names)
     with contextlib.ExitStack() as opened:
         members = [
             [opened.enter_context(TRACKERS[name](folder, experiment)) for name in names]
@@ -38,10 +57,7 @@ def tracked(names: Sequence[str], engine: Engine, folders: Sequence[Path]) -> It
 @contextlib.contextmanager
 def tensorboard(folder: Path, experiment: Experiment) -> Iterator[Tell]:
     """Every term as a TensorBoard scalar below ``folder/tensorboard``."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise ImportError("TensorBoard is not installed; run: pip install 'unweave[trackers]'") from error
+    from torch.utils.tensorboard import SummaryWriter
 
     writer = SummaryWriter(str(folder / "tensorboard"))
 
@@ -58,10 +74,7 @@ def tensorboard(folder: Path, experiment: Experiment) -> Iterator[Tell]:
 @contextlib.contextmanager
 def mlflow(folder: Path, experiment: Experiment) -> Iterator[Tell]:
     """Every term as an MLflow metric, on the tracking server that MLflow itself is set to."""
-    try:
-        import mlflow as tracker
-    except ImportError as error:
-        raise ImportError("MLflow is not installed; run: pip install 'unweave[mlflow]'") from error
+    import mlflow as tracker
 
     # opened and left: only one run can be the active one, and several models may train together
     run = tracker.start_run(run_name=folder.name).info.run_id
@@ -75,10 +88,7 @@ def wandb(folder: Path, experiment: Experiment) -> Iterator[Tell]:
     """Every term on Weights & Biases; offline, below the run's folder, unless WANDB_MODE is set."""
     import os
 
-    try:
-        import wandb as tracker
-    except ImportError as error:
-        raise ImportError("Weights & Biases is not installed; run: pip install 'unweave[wandb]'") from error
+    import wandb as tracker
 
     folder.mkdir(parents=True, exist_ok=True)
     mode = os.environ.get("WANDB_MODE", "offline")
