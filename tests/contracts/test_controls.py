@@ -133,9 +133,10 @@ def priors(measure: Measure, experiment: Experiment) -> Found:
 
 def reading(measure: Any, experiment: Experiment) -> Found:
     n, right = experiment.latents, 3 + experiment.seed % 2
-    first = 0.1 if not measure.criterion.startswith("ib") else -1.0
-    found = {"first": first if n <= right else 9.0, "second": 0.0, "active": n, "mixed": 0, "passive": 0}
-    return {measure.criterion: found}
+    apart = 0.1 if not measure.criterion.startswith("ib") else -1.0
+    level = float(min(n, right))
+    kinds = {"active": n, "mixed": 0, "passive": 0}
+    return {measure.criterion: {"first": level + (apart if n <= right else 9.0), "second": level} | kinds}
 
 
 def intrinsic(measure: Any, experiment: Experiment) -> Found:

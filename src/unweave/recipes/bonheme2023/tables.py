@@ -123,10 +123,13 @@ def _passive(
 
 
 def controls_of(judge: Judge) -> tuple[Control, ...]:
-    """A search that always answers 1, and one that tosses a coin."""
+    """A search that always answers 1, one that always answers the most it may, and one that tosses a coin."""
 
     def always_one(results: Results, generator: np.random.Generator) -> Results:
         return Invented.of(results, lambda experiment, measure: reading(measure, experiment.latents <= 1))
+
+    def always_most(results: Results, generator: np.random.Generator) -> Results:
+        return Invented.of(results, lambda experiment, measure: reading(measure, True))
 
     def at_random(results: Results, generator: np.random.Generator) -> Results:
         passes: dict[tuple[Experiment, str], bool] = {}
@@ -138,6 +141,7 @@ def controls_of(judge: Judge) -> tuple[Control, ...]:
 
     return (
         altered(judge, "always 1", "a search that always answers 1.", always_one, draws=1),
+        altered(judge, "always the most", "a search that always answers the most it may.", always_most, draws=1),
         altered(judge, "coin", "searches in which a coin says of every model whether it passes.", at_random),
     )
 
