@@ -36,6 +36,8 @@ def judge(results: Results, size: str) -> Outcome:
     import polars as pl
 
     table = settled_table(results).filter(pl.col("objective").is_in(SHOWN))
+    if not table.height:
+        return Outcome((), {}, {}, about(size, table))
     table = table.with_columns((pl.col("objective") + " " + pl.col("seed").cast(pl.String)).alias("block"))
     trusted = table.filter(pl.col("objective") != "dip_vae_i")
     comparisons = [_trend("all but DIP-VAE-I", trusted, "sampled", -1), _trend("all but DIP-VAE-I", trusted, "mean", 1)]
@@ -59,7 +61,9 @@ def _trend(name: str, table: "pl.DataFrame", codes: str, sign: int) -> Compariso
 
 def _gap(table: "pl.DataFrame") -> Comparison:
     """At the strongest setting, mean codes are more dependent than sampled ones."""
-    last = table.filter(table["place"] == table["place"].max())
+    import polars as pl
+
+    last = table.filter(pl.col("place") == pl.col("place").max())
     pairs = {name: dict(zip(last["block"].to_list(), column(last, COLUMNS[name]))) for name in COLUMNS}
     return compare_difference("strongest setting: mean codes against sampled ones", pairs["mean"], pairs["sampled"], 1)
 
