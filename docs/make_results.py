@@ -270,7 +270,7 @@ form input[type=search] {{ font: inherit; padding: 4px 8px; min-width: 220px; }}
 .scroll {{ overflow-x: auto; }} table {{ border-collapse: collapse; width: 100%; table-layout: fixed; }}
 th, td {{ text-align: left; vertical-align: top; padding: 6px 10px; border-bottom: 1px solid var(--line); }}
 thead th {{ color: var(--muted); font-weight: 600; }}
-th, td {{ overflow-wrap: break-word; }}
+th, td {{ overflow-wrap: break-word; box-sizing: border-box; }}
 .w1 {{ width: 9%; }} .w3 {{ width: 10%; }} .w4 {{ width: 8%; }} .w5 {{ width: 14%; }} .w6 {{ width: 5%; }}
 .w7 {{ width: 23%; }}
 .head th {{ padding: 28px 10px 10px; font-weight: 400; border-bottom: 2px solid var(--line); }}
