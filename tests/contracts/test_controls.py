@@ -168,7 +168,7 @@ def reading(measure: Any, experiment: Experiment) -> Found:
     n, right = experiment.latents, needed(experiment)
     apart = 0.1 if not measure.criterion.startswith("ib") else -1.0
     level = float(min(n, right))
-    kinds = {"active": n, "mixed": 0, "passive": 0}
+    kinds = {"active": min(n, right), "mixed": 0, "passive": max(0, n - right)}
     return {measure.criterion: {"first": level + (apart if n <= right else 9.0), "second": level} | kinds}
 
 

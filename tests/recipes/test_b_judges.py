@@ -141,7 +141,8 @@ def readings(table, size, truth):
                 n = next_one.experiment.latents
                 passes = n <= right
                 first = (-1.0 if search.measure.criterion.startswith("ib") else 0.1) if passes else 9.0
-                found = {"first": first, "second": 0.0, "active": n, "mixed": 0, "passive": 0 if passes else n - right}
+                kinds = {"active": min(n, right), "mixed": 0, "passive": max(0, n - right)}
+                found = {"first": first, "second": 0.0} | kinds
                 known[n] = {search.measure.criterion: found}
                 yield replace(search.base, latents=n), search.measure, known[n]
 

@@ -106,7 +106,9 @@ def _rows(table: "pl.DataFrame") -> list[dict[str, object]]:
         row: dict[str, object] = {"setting": name, "seeds": part.height}
         for codes, source in COLUMNS.items():
             values = column(part, source)
-            row |= {f"{codes}, mean": float(np.nanmean(values)), f"{codes}, sd": float(np.nanstd(values, ddof=1))}
+            known = values[np.isfinite(values)]
+            row[f"{codes}, mean"] = float(known.mean()) if len(known) else None
+            row[f"{codes}, sd"] = float(known.std(ddof=1)) if len(known) > 1 else None
         found.append(row)
     return found
 
