@@ -169,8 +169,15 @@ def _has(folder: Path, checksum: str) -> bool:
 def _listing(store: Path, changed: int, checksum: str) -> tuple[Path, ...]:
     """Folders of a store whose list of files has weights with this SHA-256; read again when the store has changed."""
     line = f"{checksum}  {WEIGHTS}"
-    lists = sorted(store.glob(f"*/{SUMS}"))
-    return tuple(path.parent for path in lists if line in path.read_text(encoding="utf-8", errors="replace"))
+    return tuple(path.parent for path in sorted(store.glob(f"*/{SUMS}")) if line in _text(path))
+
+
+def _text(path: Path) -> str:
+    """What a file says; nothing where it is none, or not ours to read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    except OSError:
+        return ""
 
 
 def _changed(store: Path) -> int:
