@@ -39,6 +39,7 @@ THEME = (
 )
 """The colours of a page's figures, for a figure that stands alone."""
 
+COLUMNS = ("verdict", "claim", "published", "ours", "95 % interval", "n", "control, which must not agree")
 WORDS = ("agrees", "differs", "not evidence", "cannot tell", "runs", "not run")
 
 
@@ -170,7 +171,8 @@ def page(rows: list[dict[str, Any]]) -> str:
         if row["verdict"] == "not run"
     )
     end = f"<tbody>{missing}</tbody>\n" if missing else ""
-    return TEMPLATE.format(lead=lead, filters=filters, body=judged + end)
+    columns = "".join(f'<th scope="col" class="w{place}">{name}</th>' for place, name in enumerate(COLUMNS, 1))
+    return TEMPLATE.format(lead=lead, filters=filters, columns=columns, body=judged + end)
 
 
 def _folder(row: dict[str, Any]) -> str:
@@ -239,7 +241,8 @@ def line(row: dict[str, Any]) -> str:
     cells += [short(row.get("ours")), interval, str(row.get("n") or ""), html.escape(control)]
     kind, name = row["verdict"].replace(" ", "-"), html.escape(row["id"])
     opened = f'<tr class="{kind}" data-v="{row["verdict"]}" data-id="{name}">'
-    return opened + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>\n"
+    named = (f'<td data-name="{name}">{cell}</td>' for name, cell in zip(COLUMNS, cells))
+    return opened + "".join(named) + "</tr>\n"
 
 
 def short(value: Any) -> str:
@@ -264,27 +267,34 @@ h1 {{ font-size: 1.6rem; margin: 0 0 8px; }} p {{ color: var(--muted); margin: 0
 form {{ display: flex; flex-wrap: wrap; gap: 8px 20px; margin-bottom: 16px; }}
 form input[type=search] {{ font: inherit; padding: 4px 8px; min-width: 220px; }}
 :focus-visible {{ outline: 3px solid var(--a); outline-offset: 2px; }}
-.scroll {{ overflow-x: auto; }} table {{ border-collapse: collapse; width: 100%; }}
+.scroll {{ overflow-x: auto; }} table {{ border-collapse: collapse; width: 100%; table-layout: fixed; }}
 th, td {{ text-align: left; vertical-align: top; padding: 6px 10px; border-bottom: 1px solid var(--line); }}
 thead th {{ color: var(--muted); font-weight: 600; }}
-td:nth-child(1), td:nth-child(5) {{ white-space: nowrap; }}
-td:nth-child(2) {{ min-width: 240px; }} td:nth-child(7) {{ min-width: 150px; }}
+th, td {{ overflow-wrap: break-word; box-sizing: border-box; }}
+.w1 {{ width: 9%; }} .w3 {{ width: 10%; }} .w4 {{ width: 8%; }} .w5 {{ width: 14%; }} .w6 {{ width: 5%; }}
+.w7 {{ width: 23%; }}
 .head th {{ padding: 28px 10px 10px; font-weight: 400; border-bottom: 2px solid var(--line); }}
 .head h2 {{ font-size: 1.1rem; margin: 0 0 2px; }} .head p {{ margin: 0; font-size: .88rem; }}
-.head :is(h2, p), .figures {{ max-width: min(1330px, calc(100vw - 44px)); }}
 .figures {{ display: flex; gap: 12px; overflow-x: auto; margin-top: 12px; }}
 .figures img {{ display: block; height: 220px; width: auto; background: var(--surface);
   border: 1px solid var(--line); border-radius: 8px; }}
- small {{ display: block; color: var(--muted); }} a {{ color: var(--a); }}
+small {{ display: block; color: var(--muted); }} a {{ color: var(--a); }}
 .agrees .v {{ color: var(--a); font-weight: 650; }}
 .differs .v, .not-evidence .v {{ color: var(--d); font-weight: 650; }}
 .cannot-tell .v, .runs .v, .not-run .v {{ color: var(--muted); }}
+@media (max-width: 760px) {{
+  table, tbody, tr, th, td {{ display: block; }} [hidden] {{ display: none !important; }}
+  thead {{ position: absolute; clip-path: inset(50%); }}
+  .head th, td {{ padding-inline: 0; }} td {{ border: 0; padding-block: 1px; }} td:empty {{ display: none; }}
+  [data-v] {{ border-bottom: 1px solid var(--line); padding: 8px 0; }}
+  td:nth-child(n + 3)::before {{ color: var(--muted); content: attr(data-name) ": "; }}
+  .figures img {{ height: auto; max-width: 84vw; max-height: 260px; }}
+}}
 </style></head><body>
 <h1>What holds: every claim and our verdict</h1><p>{lead}</p>
 <form><input type="search" placeholder="id or words of a claim" aria-label="search">{filters}</form>
 <div class="scroll" tabindex="0" role="region" aria-label="Every claim"><table>
-<thead><tr><th scope="col">verdict</th><th scope="col">claim</th><th scope="col">published</th><th scope="col">ours</th>
-<th scope="col">95 % interval</th><th scope="col">n</th><th scope="col">control, which must not agree</th></tr></thead>
+<thead><tr>{columns}</tr></thead>
 {body}</table></div>
 <script>
 const search = document.querySelector("input[type=search]"), boxes = [...document.querySelectorAll("[type=checkbox]")];

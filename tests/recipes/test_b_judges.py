@@ -1,16 +1,20 @@
 """Judgements on results that were written by hand: right ones agree, wrong ones differ, nothing is trained."""
 
 import importlib
+import math
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from unweave.algorithms.fondue import Reading, fondue
 from unweave.recipes.bonheme2023 import (
+    elbows,
     fig_6_2,
     fig_6_3,
     fig_6_5,
+    identifiable,
     latent_types,
     published,
     tables,
@@ -18,6 +22,7 @@ from unweave.recipes.bonheme2023 import (
 from unweave.recipes.bonheme2023 import (
     panels as panels_of,
 )
+from unweave.recipes.bonheme2023.claims import same_from_everywhere
 from unweave.recipes.bonheme2023.results import Measured
 from unweave.recipes.bonheme2023.rows import searches_of
 from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
@@ -136,7 +141,8 @@ def readings(table, size, truth):
                 n = next_one.experiment.latents
                 passes = n <= right
                 first = (-1.0 if search.measure.criterion.startswith("ib") else 0.1) if passes else 9.0
-                found = {"first": first, "second": 0.0, "active": n, "mixed": 0, "passive": 0 if passes else n - right}
+                kinds = {"active": min(n, right), "mixed": 0, "passive": max(0, n - right)}
+                found = {"first": first, "second": 0.0} | kinds
                 known[n] = {search.measure.criterion: found}
                 yield replace(search.base, latents=n), search.measure, known[n]
 
@@ -192,6 +198,64 @@ def test_more_latents_under_stronger_regularisers_contradict_the_table():
     rising = written(readings(table, "small", lambda row, seed: 5 + int(row.objective.beta) + seed % 2))
     trend = [one for one in tables.judge_of(table, rising, "small").comparisons if "strength" in one.what]
     assert [one.verdict for one in trend] == ["differs"]
+
+
+def ended(right, start, most=16):
+    """A search for which so many latents pass."""
+    return fondue(lambda n: Reading(0.0 if n <= right else 9.0, 0.0), start=start, most=most)
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "usual", "verdict", "n"),
+    [
+        ([5, 6, 5, 6, 5], [5, 6, 5, 6, 5], "agrees", 5),
+        ([16] * 5, [16] * 5, "cannot tell", 0),
+        ([1] * 5, [1] * 5, "cannot tell", 0),
+        ([1] * 5 + [5] * 5, [5] * 10, "cannot tell", 10),
+        ([1] * 6, [5, 6, 5, 6, 5, 6], "differs", 6),
+    ],
+)
+def test_searches_that_found_nothing_are_alike_for_nothing(elsewhere, usual, verdict, n):
+    rows = find_module("b-table-8.4").TABLE.at("smoke")
+    answers = {
+        rows.rows[0]: {seed: ended(right, 1) for seed, right in enumerate(elsewhere)},
+        rows.beside[0]: {seed: ended(right, 2) for seed, right in enumerate(usual)},
+    }
+    (found,) = same_from_everywhere(answers, "smoke")
+    assert (found.verdict, found.n) == (verdict, n)
+
+
+@pytest.mark.parametrize(
+    ("trace", "verdict"),
+    [
+        (lambda n, seed: min(n, 3) + 0.01 * seed, "agrees"),
+        (lambda n, seed: 1.0 + seed, "cannot tell"),
+        (lambda n, seed: 0.5 * n, "cannot tell"),
+        (lambda n, seed: n**2 + seed, "differs"),
+    ],
+)
+def test_a_trace_levels_off_when_later_latents_add_less(trace, verdict):
+    module = find_module("b-fig-8.1")
+    measure = module.trace_measure("smoke")
+    made = [
+        (one, measure, {"trace": {"first": 0.0, "second": trace(one.latents, one.seed)}})
+        for one in module.study("smoke").experiments
+    ]
+    found = module.judge(written(made), "smoke").comparisons
+    assert [one.verdict for one in found] == [verdict] * 2
+
+
+@pytest.mark.parametrize("size", ["smoke", "small", "paper"])
+@pytest.mark.parametrize("number", ["8.5", "8.6", "8.7", "8.8", "8.12", "D.1", "D.2", "D.3", "D.4"])
+def test_panels_of_a_figure_have_names_of_their_own(number, size):
+    names = [panel.name(size) for panel in elbows.panels_at(find_module(f"b-fig-{number}").PANELS, size)]
+    assert names
+    assert len(set(names)) == len(names)
+
+
+def test_a_count_that_is_no_number_is_left_out():
+    row = Measured(EXPERIMENT, {"n_passive": math.nan})
+    assert identifiable.has_some([row, row, row], "passive", "").verdict == "cannot tell"
 
 
 def test_an_unfinished_search_is_left_out_and_counted():

@@ -105,16 +105,43 @@ def test_runs_on_an_altered_world_open_after_a_move(made: Made, tmp_path: Path) 
     assert run.experiment.id == known
     assert run.experiment.world.run == str(moved / made.folder.name)
     (moved / made.folder.name).rename(moved / "renamed")
-    with pytest.raises(FileNotFoundError, match=r"is not in .*, nor in a folder of that name beside the run or"):
-        Run(moved / name).images(4)
-    (moved / "renamed").rename(tmp_path / made.folder.name)
+    assert Run(moved / name).experiment.world.run == str(moved / "renamed")
     assert torch.equal(Run(moved / name).images(4), seen)
-    (tmp_path / made.folder.name).rename(moved / "renamed")
-    again = train(replace(on_it, world=Perturbed(str(moved / "renamed"))), moved / name)
+    (tmp_path / "no run" / "SHA256SUMS").mkdir(parents=True)
+    (moved / "renamed").rename(tmp_path / "beside the store")
+    assert torch.equal(Run(moved / name).images(4), seen)
+    again = train(replace(on_it, world=Perturbed(str(tmp_path / "beside the store"))), moved / name)
     assert Path(again) == moved / name
+    away = (tmp_path / "beside the store").rename(tmp_path.parent / f"{tmp_path.name}-away")
     shutil.copytree(moved / name, moved / made.folder.name)
-    with pytest.raises(FileNotFoundError, match="put it there, or, to train, say where it is"):
+    with pytest.raises(FileNotFoundError, match=r"is not in .*, nor in any folder beside the run or its store: put"):
         Run(moved / name).images(4)
+    shutil.rmtree(away)
+
+
+def test_another_manipulation_does_not_take_the_place_of_one_that_is_gone(made: Made, tmp_path: Path) -> None:
+    store = tmp_path / "runs"
+    shutil.copytree(made.folder, store / "change")
+    on_it = replace(BASE, world=Perturbed(str(store / "change")), steps=2)
+    name = Path(train(on_it, store / "on-it")).name
+    damaged = store / "change" / "model.safetensors"
+    damaged.write_bytes(damaged.read_bytes() + b" ")
+    (store / "change").rename(store / "other")
+    with pytest.raises(FileNotFoundError, match="is not in"):
+        Run(store / name).images(4)
+
+
+def test_settings_of_a_run_lead_to_its_manipulation_after_a_move(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "runs"
+    shutil.copytree(made.folder, store / "change")
+    first = Path(train(replace(BASE, world=Perturbed(str(store / "change")), steps=2), store / "on-it"))
+    moved = store.rename(tmp_path / "moved")
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "--config", str(moved / first.name / "config.json"), "--folder", "again", "--quiet"]) == 0
+    capsys.readouterr()
+    assert Run("again").experiment.id == Run(moved / first.name).experiment.id
 
 
 def test_commands_on_a_manipulation(

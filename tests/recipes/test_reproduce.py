@@ -20,7 +20,7 @@ from unweave.pages.study import write_study_page
 from unweave.plots.histogram import histogram
 from unweave.recipes.part import Part
 from unweave.recipes.reproduce import reproduce
-from unweave.recipes.reproduction import Reproduction
+from unweave.recipes.reproduction import Control, Reproduction
 from unweave.recipes.reproductions import REPRODUCTIONS, Listed, find_reproduction
 from unweave.studies.measures.codes import Codes
 from unweave.studies.record import read_record
@@ -48,7 +48,7 @@ def tiny(size: str) -> Study:
             history_every=2,
         )
         for beta in (1.0, 4.0)
-        for seed in range(2)
+        for seed in range(3)
     ]
     return Study(f"tiny-{size}", tuple(runs), (Codes(64),), "Tiny")
 
@@ -64,10 +64,15 @@ def judge(results: Results, size: str) -> Outcome:
     return Outcome(comparisons, {"Some values": histogram({"all": values})}, {"Rows": rows}, ("Little can be told.",))
 
 
+def nothing(results: Results, size: str, draw: int) -> Outcome:
+    return Outcome(tuple(compare_mean(what, [], 1.0) for what in ("right", HOSTILE, "few")))
+
+
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> str:
     module = types.ModuleType("unweave.recipes.fake")
-    module.REPRODUCTION = Reproduction("fake-1", "Tiny models", "Nobody (2000)", tiny, judge)  # type: ignore[attr-defined]
+    controls = (Control("nothing", "no models at all.", nothing),)
+    module.REPRODUCTION = Reproduction("fake-1", "Tiny models", "Nobody (2000)", tiny, judge, controls)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(REPRODUCTIONS, "fake-1", Listed("fake", "Tiny models", "Figure 1"))
     return "fake-1"
@@ -88,8 +93,8 @@ def test_the_folder_holds_page_numbers_and_figures(fake: str, tmp_path: Path) ->
     assert [row["verdict"] for row in rows] == [one.verdict for one in found.outcome.comparisons]
     assert rows[1]["what"] == HOSTILE
     assert float(rows[0]["ours"]) == pytest.approx(found.outcome.comparisons[0].ours)
-    assert len(list(csv.DictReader((folder / "runs.csv").read_text().splitlines()))) == 4
-    assert len(list(csv.DictReader((folder / "tables/rows.csv").read_text().splitlines()))) == 4
+    assert len(list(csv.DictReader((folder / "runs.csv").read_text().splitlines()))) == 6
+    assert len(list(csv.DictReader((folder / "tables/rows.csv").read_text().splitlines()))) == 6
     assert (folder / "figures/some-values.png").read_bytes().startswith(b"\x89PNG")
     assert (folder / "figures/some-values.pdf").read_bytes().startswith(b"%PDF")
 
@@ -126,7 +131,7 @@ def test_a_study_of_which_all_failed_ends_as_a_failure(
     assert main(["reproduce", fake, "--store", str(tmp_path), "--executor", "here", "--quiet"]) == 1
     said = capsys.readouterr().err.splitlines()[-1]
     assert said.startswith("unweave: no model of tiny-smoke is finished in ")
-    assert "so there is nothing to judge: 4 failed, the first one because" in said
+    assert "so there is nothing to judge: 6 failed, the first one because" in said
 
 
 def test_wrong_names_are_answered_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,7 +170,7 @@ def test_any_study_has_a_report(tmp_path: Path) -> None:
     name = slug("By setting: mean over seeds with its 95 % interval")
     rows = list(csv.DictReader((page.parent / "tables" / f"{name}.csv").read_text().splitlines()))
     values = results.table["codes.mean.total_correlation"].to_list()
-    assert float(rows[0]["codes.mean.total_correlation"]) == pytest.approx(sum(values[:2]) / 2)
+    assert float(rows[0]["codes.mean.total_correlation"]) == pytest.approx(sum(values[:3]) / 3)
 
 
 def test_claims_about_models_that_are_not_there_are_counted_and_not_listed(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from unweave.studies.verdicts import (
     Checked,
+    Comparison,
+    Verdict,
     at_size,
     compare_between,
     compare_difference,
@@ -18,6 +21,7 @@ from unweave.studies.verdicts import (
     compare_sign,
     compare_trend,
     with_controls,
+    with_seeds,
 )
 
 N_TRIALS = 400
@@ -136,6 +140,20 @@ def test_sizes_say_what_they_may(size: str, order: str, number: str) -> None:
     assert [at_size(one, size).verdict for one in (larger, mean, equal)] == [order, number, number]
     assert [at_size(one, "paper").verdict for one in (larger, mean, equal)] == ["agrees"] * 3
     assert at_size(compare_exact("x", 1.0, 1.0, 0.0), "small").verdict == "agrees"
+
+
+@pytest.mark.parametrize("verdict", ["agrees", "differs"])
+def test_a_claim_without_a_control_is_not_judged(verdict: Verdict) -> None:
+    found = with_controls(Comparison("which", "larger", 1.0, (0.5, 1.5), 5, "", verdict, "p = 0.01"), ())
+    assert (found.verdict, found.note) == ("cannot tell", "p = 0.01; no control stands beside it")
+
+
+@pytest.mark.parametrize(("n", "order"), [(1, "cannot tell"), (2, "cannot tell"), (3, "agrees")])
+def test_one_or_two_seeds_decide_nothing_but_what_is_exact(n: int, order: Verdict) -> None:
+    one = Comparison("which", "larger", 1.0, (0.5, 1.5), 40, "", "agrees", kind="order")
+    assert with_seeds(one, n).verdict == order
+    assert with_seeds(replace(one, kind="exact"), n).verdict == "agrees"
+    assert with_seeds(replace(one, verdict="runs"), n).verdict == "runs"
 
 
 def test_values_that_are_not_finite_are_left_out_and_named() -> None:

@@ -18,7 +18,7 @@ from unweave.data.world import called
 from unweave.files import as_typed, read_json
 from unweave.runs.folder import RunFolder
 from unweave.runs.state import state_of
-from unweave.training.experiment import TABLES, Experiment, experiment_from, experiment_to
+from unweave.training.experiment import TABLES, Experiment, config_near, experiment_from, experiment_to
 from unweave.training.loop import train as train_experiment
 from unweave.training.memory import keep_freed_memory
 from unweave.training.progress import progress
@@ -68,8 +68,8 @@ def run(argv: Sequence[str]) -> int:
 
 
 def read_config(file: str) -> dict[str, Any]:
-    """The settings of another run, from the file that ``--config`` names."""
-    return read_json(file, "the config.json of a run")
+    """The settings of another run, from the file that ``--config`` names; its world may have moved with that file."""
+    return config_near(read_json(file, "the config.json of a run"), Path(file).absolute().parent)
 
 
 def _tell(experiment: Experiment, path: Path, given: dict[str, Any]) -> None:

@@ -4,8 +4,10 @@ Nothing is stored: an image is altered when it is asked for, the same way every 
 """
 
 import copy
+import functools
 import hashlib
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -50,7 +52,7 @@ class Noise(World):
         return replace(self, base=self.base.near(folder))
 
 
-WEIGHTS, LEFT_WEIGHTS = "model.safetensors", "weights.json"
+WEIGHTS, LEFT_WEIGHTS, SUMS = "model.safetensors", "weights.json", "SHA256SUMS"
 GET = "give the folder of a finished manipulation as run; `unweave perturb` makes one"
 
 
@@ -103,12 +105,14 @@ class Perturbed(World):
         return replace(self, run=str(Path(self.run).resolve()), base=base.resolve(), epsilon=epsilon, checksum=found)
 
     def near(self, folder: Path) -> World:
-        """The manipulation may have moved together with the runs that use it."""
+        """The manipulation may have moved together with the runs that use it, and be called otherwise by now."""
         base = None if self.base is None else self.base.near(folder)
         if not (self.run and self.checksum) or _has(Path(self.run), self.checksum):
             return replace(self, base=base)
-        beside = [place / Path(self.run).name for place in folder.absolute().parents[:2]]
-        found = next((str(place) for place in beside if _has(place, self.checksum)), self.run)
+        stores = folder.absolute().parents[:2]
+        named = (place / Path(self.run).name for place in stores)
+        listed = (one for place in stores if place.is_dir() for one in _listing(place, _changed(place), self.checksum))
+        found = next((str(one) for one in chain(named, listed) if _has(one, self.checksum)), self.run)
         return replace(self, run=found, base=base)
 
     def _sum(self) -> str:
@@ -128,8 +132,8 @@ class Perturbed(World):
         if self.run and self.checksum:
             raise FileNotFoundError(
                 f"the manipulation that this world is made with (SHA-256 {self.checksum[:12]}…) is not in {self.run},"
-                " nor in a folder of that name beside the run or its store: put it there, or, to train, say where it is"
-                " with --world.run FOLDER"
+                " nor in any folder beside the run or its store: put it there, or, to train, say where it is with"
+                " --world.run FOLDER"
             )
         given = f"there is none in {self.run}" if self.run else "none is named"
         raise FileNotFoundError(
@@ -159,6 +163,25 @@ def _has(folder: Path, checksum: str) -> bool:
     """Whether a folder holds the manipulation with this SHA-256."""
     path = folder / WEIGHTS
     return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == checksum
+
+
+@functools.lru_cache(maxsize=64)
+def _listing(store: Path, changed: int, checksum: str) -> tuple[Path, ...]:
+    """Folders of a store whose list of files has weights with this SHA-256; read again when the store has changed."""
+    line = f"{checksum}  {WEIGHTS}"
+    return tuple(path.parent for path in sorted(store.glob(f"*/{SUMS}")) if line in _text(path))
+
+
+def _text(path: Path) -> str:
+    """What a file says; nothing where it is none, or not ours to read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    except OSError:
+        return ""
+
+
+def _changed(store: Path) -> int:
+    return store.stat().st_mtime_ns
 
 
 def altered_card(base: World, words: str) -> Card:

@@ -13,7 +13,7 @@ from unweave.studies.measures.measure import Measure
 from unweave.studies.results import Results
 from unweave.studies.store import Store
 from unweave.studies.train_and_measure import loaded, take_measures
-from unweave.studies.verdicts import Checked, Comparison, at_size, with_controls
+from unweave.studies.verdicts import Checked, Comparison, at_size, with_controls, with_seeds
 from unweave.training.alone import Alone
 from unweave.training.experiment import Experiment
 from unweave.training.results import claim, keep_snapshot, weights_file
@@ -37,6 +37,9 @@ def judged(one: Reproduction, results: Results, size: str) -> Outcome:
     outcome = one.judge(results, size)
     checked = checks(one, results, size) if outcome.comparisons else {}
     compared = (with_controls(claim, checked.get(claim.what, ())) for claim in outcome.comparisons)
+    if results.experiments:
+        n_seeds = _n_seeds(results)
+        compared = (with_seeds(claim, n_seeds) for claim in compared)
     told = tuple(f"Control, {control.name}: {control.sentence}" for control in one.controls)
     return replace(
         outcome,
@@ -50,11 +53,16 @@ def checks(one: Reproduction, results: Results, size: str) -> dict[str, list[Che
     found: dict[str, list[Checked]] = {}
     for control in one.controls:
         drawn = [_by_claim(control.judge(results, size, draw).comparisons, control) for draw in range(control.draws)]
-        for what, first in drawn[0].items():
+        for what, first in {what: one for draw in reversed(drawn) for what, one in draw.items()}.items():
             agreed = sum(what in draw and draw[what].verdict == "agrees" for draw in drawn)
             told = Checked(control.name, first.ours, first.interval, agreed, control.draws)
             found.setdefault(what, []).append(told)
     return found
+
+
+def _n_seeds(results: Results) -> int:
+    """Seeds of the models that are there."""
+    return results.table["seed"].n_unique() if "seed" in results.table.columns else 0
 
 
 def _by_claim(comparisons: Iterable[Comparison], control: Control) -> dict[str, Comparison]:

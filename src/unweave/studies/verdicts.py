@@ -24,6 +24,8 @@ Kind = Literal["exact", "order", "number"]
 
 LEVEL = 0.05
 ROUNDING = 1e-12
+LEAST_SEEDS = 3
+"""Of the models behind a verdict."""
 
 OTHER_N = (5, 10, 30)
 """Numbers of seeds that may stand behind a published ± whose number is not printed."""
@@ -71,12 +73,22 @@ class Comparison:
 
 
 def with_controls(one: Comparison, controls: Sequence[Checked]) -> Comparison:
-    """The comparison beside its controls: no evidence where one of them agrees too."""
+    """The comparison beside its controls: no evidence where one of them agrees too, no verdict where there is none."""
+    if not controls and one.verdict in ("agrees", "differs"):
+        return replace(one, verdict="cannot tell", note=_joined(one.note, "no control stands beside it"))
     passed = [control.name for control in controls if control.passes]
     if one.verdict != "agrees" or not passed:
         return replace(one, controls=tuple(controls))
     note = _joined(one.note, f"the control agrees too: {', '.join(passed)}")
     return replace(one, controls=tuple(controls), verdict="not evidence", note=note)
+
+
+def with_seeds(one: Comparison, n_seeds: int) -> Comparison:
+    """What so many seeds may say: one or two may be luck, whatever is counted within them."""
+    if n_seeds >= LEAST_SEEDS or one.kind == "exact" or one.verdict not in ("agrees", "differs", "not evidence"):
+        return one
+    few = f"models of only {n_seeds} seed{'s' if n_seeds > 1 else ''}"
+    return replace(one, verdict="cannot tell", note=_joined(one.note, few))
 
 
 def at_size(one: Comparison, size: str) -> Comparison:

@@ -202,6 +202,15 @@ def read_experiment(folder: RunFolder) -> Experiment:
     return replace(found, world=found.world.near(folder.path))
 
 
+def config_near(plain: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The JSON form of an experiment, its world as a run in a folder means it; what cannot be read stays as it is."""
+    try:
+        world: World = from_plain(World, plain.get("world"), TABLES, "world")
+    except ValueError:
+        return plain
+    return plain | {"world": to_plain(world.near(folder))}
+
+
 def is_experiment(plain: Any) -> bool:
     """Whether this is the JSON form of an experiment, as far as its names tell."""
     return isinstance(plain, dict) and {"world", "objective", "network", "steps"} <= set(plain)

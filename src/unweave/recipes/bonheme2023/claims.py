@@ -10,6 +10,9 @@ from unweave.studies.verdicts import Comparison, compare_difference, compare_tre
 Answers = Mapping[Row, Mapping[int, Fondue]]
 """How the searches of every row ended, by seed."""
 
+Ended = Mapping[int, Fondue]
+"""How the searches of one row ended, by seed."""
+
 Claims = Callable[[Answers, str], Iterator[Comparison]]
 
 
@@ -25,12 +28,11 @@ def by_strength(answers: Answers, size: str) -> Iterator[Comparison]:
 
 def same_from_everywhere(answers: Answers, size: str) -> Iterator[Comparison]:
     """Tables 8.4 to 8.6: the start does not matter."""
-    usual = {seed: n for row in answers if row.start is None for seed, n in _found(answers[row]).items()}
+    usual = {seed: one for row in answers if row.start is None for seed, one in answers[row].items()}
     for row in answers:
         if row.start is not None:
-            ours = _found(answers[row])
             what = f"n from {row.start}, less n from the data's own dimension"
-            yield compare_difference(what, ours, usual, 0, tolerance=1.0)
+            yield compare_difference(what, *_either(answers[row], usual), 0, tolerance=1.0)
 
 
 def two_methods(first: str, second: str, signs: Mapping[str, int], *, tolerance: float = 0.0) -> Claims:
@@ -38,7 +40,8 @@ def two_methods(first: str, second: str, signs: Mapping[str, int], *, tolerance:
 
     def claims(answers: Answers, size: str) -> Iterator[Comparison]:
         for world, sign in signs.items():
-            one, other = (_values(answers, method, world) for method in (first, second))
+            ended = (_ended(answers, method, world) for method in (first, second))
+            one, other = _both(*ended) if sign else _either(*ended)
             # which of two methods asks for more depends on the world, and a stand-in is another world
             asked = {row.method for row in answers if row.world == world}
             if {first, second} <= asked and (sign == 0 or size != "smoke"):
@@ -58,14 +61,26 @@ def both(*claims: Claims) -> Claims:
     return together
 
 
-def _values(answers: Answers, method: str, world: str) -> dict[int, float]:
+def _ended(answers: Answers, method: str, world: str) -> dict[int, Fondue]:
     rows = [row for row in answers if row.method == method and row.world == world]
-    return {seed: n for row in rows for seed, n in _found(answers[row]).items()}
+    return {seed: one for row in rows for seed, one in answers[row].items()}
 
 
-def _found(ended: Mapping[int, Fondue]) -> dict[int, float]:
-    """Answers by seed. One latent is the least that can be asked: a search that ends there has found nothing."""
-    return {seed: float(one.n) for seed, one in ended.items() if one.n > 1}
+def _both(first: Ended, second: Ended) -> tuple[dict[int, float], dict[int, float]]:
+    """Answers by seed, of searches that found something."""
+    one, other = ({seed: float(it.n) for seed, it in side.items() if _found(it)} for side in (first, second))
+    return one, other
+
+
+def _either(first: Ended, second: Ended) -> tuple[dict[int, float], dict[int, float]]:
+    """Answers by seed where one of the two searches found something: two that found nothing are alike for nothing."""
+    kept = [seed for seed in first if seed in second and (_found(first[seed]) or _found(second[seed]))]
+    return {seed: float(first[seed].n) for seed in kept}, {seed: float(second[seed].n) for seed in kept}
+
+
+def _found(one: Fondue) -> bool:
+    """One latent is the least that can be asked, the bound the most: a search that ends there has found nothing."""
+    return one.n > 1 and not one.found.limited
 
 
 def _worlds(answers: Answers) -> list[str]:

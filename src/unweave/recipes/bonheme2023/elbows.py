@@ -18,6 +18,7 @@ from unweave.recipes.bonheme2023.tables import reading
 from unweave.recipes.controls import Alter, Invented, altered
 from unweave.recipes.extent import Extent, check_size
 from unweave.recipes.reproduction import Control, Judge
+from unweave.recipes.strength import STRENGTHS, strength_of
 from unweave.studies.identity import identity, identity_of_asked
 from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.measures.fondue import FondueReading
@@ -51,8 +52,11 @@ class Panel:
     """Of the curve's models, where it is not that of the searches: deterministic autoencoders."""
 
     def name(self, size: str) -> str:
-        """The objective of the curve and its world."""
-        return f"{(self.objective or self.rows[0].objective).name} on {shown(self.rows[0].world, size)}"
+        """The objective of the curve, its strength where it is not a plain VAE's, and its world."""
+        objective = self.objective or self.rows[0].objective
+        strength = strength_of(objective) if objective.name in STRENGTHS else 1.0
+        words = objective.name if strength == 1.0 else f"{objective.name} {strength:g}"
+        return f"{words} on {shown(self.rows[0].world, size)}"
 
     def curve(self, size: str) -> tuple[Experiment, ...]:
         """The models of the curve: every number of latents, five seeds."""
@@ -169,6 +173,8 @@ def _curves(points: Sequence[Measured]) -> dict[str, dict[float, list[float]]]:
 
 def _elbow(curve: Mapping[float, Sequence[float]]) -> str:
     at = sorted(curve)
+    if len(at) < 3:
+        return "too few points"
     found = elbow([int(one) for one in at], [fmean(curve[one]) for one in at])
     return str(found.size) if found.found else "no clear elbow"
 

@@ -3,7 +3,7 @@
 Bonheme (2023), §8.3.2, Figure 8.1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unweave.pages.outcome import Outcome
@@ -17,7 +17,7 @@ from unweave.recipes.reproduction import Reproduction
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.results import Results
 from unweave.studies.study import Study
-from unweave.studies.verdicts import Comparison, compare_trend
+from unweave.studies.verdicts import Comparison, compare_difference
 
 TITLE = "Traces of mean and sampled codes against the number of latents"
 
@@ -37,8 +37,11 @@ def judge(results: Results, size: str) -> Outcome:
         lines = {"Tr Var[Z]": _line(rows, "first"), "Tr Var[M]": _line(rows, "second")}
         figures[name] = line_bands(lines, "latents", "trace", name, even=False)
         comparisons.append(_levels(name, rows))
-    words = "That the difference grows with unused latents follows from what it is, the sum of their noise: not judged."
-    return Outcome(tuple(comparisons), figures, notes=notes(size, curve_notes(size), words))
+    words = (
+        "That the difference grows with unused latents follows from what it is, the sum of their noise: not judged.",
+        "Nor is the trace of mean codes over the number of latents: any number over a growing one falls.",
+    )
+    return Outcome(tuple(comparisons), figures, notes=notes(size, curve_notes(size), *words))
 
 
 def trace_measure(size: str) -> FondueReading:
@@ -47,10 +50,25 @@ def trace_measure(size: str) -> FondueReading:
 
 
 def _levels(name: str, rows: Sequence[Measured]) -> Comparison:
-    """A further latent adds less and less to the trace of mean codes: its share of a latent falls."""
-    latents, seeds = [row.experiment.latents for row in rows], [row.seed for row in rows]
-    shares = [row.found["trace"]["second"] / row.experiment.latents for row in rows]
-    return compare_trend(f"{name}: Tr Var[M] a latent against latents", latents, shares, -1, seeds=seeds)
+    """A latent of the curve's first half adds more to the trace of mean codes than one of its second half."""
+    early: dict[int, float] = {}
+    late: dict[int, float] = {}
+    for seed in dict.fromkeys(row.seed for row in rows):
+        own = {row.experiment.latents: float(row.found["trace"]["second"]) for row in rows if row.seed == seed}
+        if len(own) > 2:
+            early[seed], late[seed] = gains(own)
+    what = f"{name}: what a latent adds to Tr Var[M], in the first half of the curve less in the second"
+    return compare_difference(what, early, late, 1)
+
+
+def gains(curve: Mapping[int, float]) -> tuple[float, float]:
+    """What a further latent adds on the way to the middle one of a curve's numbers of latents, and from there on."""
+    first, *between, last = sorted(curve)
+    middle = between[len(between) // 2]
+    return (
+        (curve[middle] - curve[first]) / (middle - first),
+        (curve[last] - curve[middle]) / (last - middle),
+    )
 
 
 def _line(rows: Sequence[Measured], column: str) -> dict[float, list[float]]:

@@ -1,5 +1,6 @@
 """What Figures 5.1 to 5.4 share: iVAEs that learn their prior variance, or mean and variance (Bonheme, 2023, §5.3)."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -56,8 +57,9 @@ def rows_of(results: Results, size: str, prior_mean: PriorMean) -> list[Measured
 
 def has_some(rows: Sequence[Measured], kind: str, words: str) -> Comparison:
     """Every model has latents of this type."""
-    found = sum(row.found[f"n_{kind}"] > 0 for row in rows)
-    return compare_share(f"models with {kind} latents, {words}", found, len(rows), 1.0, tolerance=0.5)
+    counted = [n for row in rows if math.isfinite(n := row.found[f"n_{kind}"])]
+    found = sum(n > 0 for n in counted)
+    return compare_share(f"models with {kind} latents, {words}", found, len(counted), 1.0, tolerance=0.5)
 
 
 def smaller_when_passive(rows: Sequence[Measured], column: str, words: str) -> Comparison:

@@ -104,49 +104,59 @@ def _truth(rows: tuple[Row, ...], answers: Answers, size: str) -> Iterator[Compa
 def _passive(
     rows: tuple[Row, ...], searches: Mapping[Row, list[Search]], answers: Answers, results: Results
 ) -> Iterator[Comparison]:
-    """Theorem 8.3.3: with a threshold of 1 the answer has no passive latent."""
+    """Theorem 8.3.3: with a threshold of 1 the answer has no passive latent, and it is the largest such number."""
     chosen = [row for row in rows if METHODS[row.method].criterion == "trace"]
-    if not chosen:
-        return
-    measure = searches[chosen[0]][0].measure
-    known = results.found
-    models = [
-        known(replace(search.base, latents=answers[row][search.base.seed].n), measure)
+    ended = [
+        (search, answers[row][search.base.seed])
         for row in chosen
         for search in searches[row]
-        if search.base.seed in answers[row] and answers[row][search.base.seed].n > 1
+        if search.base.seed in answers[row]
     ]
-    told = [found[measure.criterion]["passive"] for found in models if found is not None]
-    # of one latent it says nothing: the search that always answers 1 has no passive one either
-    what = "share of answers whose model has no passive latent (Theorem 8.3.3)"
-    yield compare_share(what, told.count(0), len(told), 1.0, tolerance=0.3)
+    told = [_largest(search, found.n, results) for search, found in ended if found.n > 1 and not found.found.limited]
+    counted = [one for one in told if one is not None]
+    # a search that always answers few has no passive latent either: the next larger model has to have latents to spare
+    what = "share of answers without a passive latent, where one more latent is not all active (Theorem 8.3.3)"
+    if chosen:
+        yield compare_share(what, sum(counted), len(counted), 1.0, tolerance=0.3)
+
+
+def _largest(search: Search, n: int, results: Results) -> bool | None:
+    """Whether the model with n latents has no passive one, and that with one more some that are not active."""
+    found = (results.found(replace(search.base, latents=one), search.measure) for one in (n, n + 1))
+    here, above = (one and one[search.measure.criterion] for one in found)
+    return None if here is None or above is None else here["passive"] == 0 and above["active"] < n + 1
 
 
 def controls_of(judge: Judge) -> tuple[Control, ...]:
-    """A search that always answers 1, and one that tosses a coin."""
+    """A search that always answers 1, one that always answers the most it may, and one that tosses a coin."""
 
     def always_one(results: Results, generator: np.random.Generator) -> Results:
         return Invented.of(results, lambda experiment, measure: reading(measure, experiment.latents <= 1))
+
+    def always_most(results: Results, generator: np.random.Generator) -> Results:
+        return Invented.of(results, lambda experiment, measure: reading(measure, True))
 
     def at_random(results: Results, generator: np.random.Generator) -> Results:
         passes: dict[tuple[Experiment, str], bool] = {}
 
         def read(experiment: Experiment, measure: Measure) -> Mapping[str, Any]:
-            return reading(measure, passes.setdefault((experiment, measure.file), bool(generator.integers(2))))
+            passed = passes.setdefault((experiment, measure.file), bool(generator.integers(2)))
+            return reading(measure, passed, results.found(experiment, measure))
 
         return Invented.of(results, read)
 
     return (
         altered(judge, "always 1", "a search that always answers 1.", always_one, draws=1),
+        altered(judge, "always the most", "a search that always answers the most it may.", always_most, draws=1),
         altered(judge, "coin", "searches in which a coin says of every model whether it passes.", at_random),
     )
 
 
-def reading(measure: Measure, passes: bool) -> Mapping[str, Any]:
-    """What a criterion reads of a model that passes, or does not, and has a passive latent."""
+def reading(measure: Measure, passes: bool, known: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    """What a criterion reads of a model that passes, or does not; its latents are those of a known one."""
     criterion = getattr(measure, "criterion", "")
-    kinds = {"active": 1, "mixed": 0, "passive": 1}
-    return {criterion: {"first": -1.0 if passes else 9.0, "second": 0.0} | kinds}
+    kinds = {"active": 1, "mixed": 0, "passive": 1} if known is None else known[criterion]
+    return {criterion: dict(kinds) | {"first": -1.0 if passes else 9.0, "second": 0.0}}
 
 
 def _line(row: Row, ended: Mapping[int, Fondue], size: str) -> dict[str, Any]:

@@ -36,6 +36,8 @@ def judge(results: Results, size: str) -> Outcome:
     import polars as pl
 
     table = settled_table(results).filter(pl.col("objective").is_in(SHOWN))
+    if not table.height:
+        return Outcome((), {}, {}, about(size, table))
     table = table.with_columns((pl.col("objective") + " " + pl.col("seed").cast(pl.String)).alias("block"))
     trusted = table.filter(pl.col("objective") != "dip_vae_i")
     comparisons = [_trend("all but DIP-VAE-I", trusted, "sampled", -1), _trend("all but DIP-VAE-I", trusted, "mean", 1)]
@@ -59,7 +61,9 @@ def _trend(name: str, table: "pl.DataFrame", codes: str, sign: int) -> Compariso
 
 def _gap(table: "pl.DataFrame") -> Comparison:
     """At the strongest setting, mean codes are more dependent than sampled ones."""
-    last = table.filter(table["place"] == table["place"].max())
+    import polars as pl
+
+    last = table.filter(pl.col("place") == pl.col("place").max())
     pairs = {name: dict(zip(last["block"].to_list(), column(last, COLUMNS[name]))) for name in COLUMNS}
     return compare_difference("strongest setting: mean codes against sampled ones", pairs["mean"], pairs["sampled"], 1)
 
@@ -102,7 +106,9 @@ def _rows(table: "pl.DataFrame") -> list[dict[str, object]]:
         row: dict[str, object] = {"setting": name, "seeds": part.height}
         for codes, source in COLUMNS.items():
             values = column(part, source)
-            row |= {f"{codes}, mean": float(np.nanmean(values)), f"{codes}, sd": float(np.nanstd(values, ddof=1))}
+            known = values[np.isfinite(values)]
+            row[f"{codes}, mean"] = float(known.mean()) if len(known) else None
+            row[f"{codes}, sd"] = float(known.std(ddof=1)) if len(known) > 1 else None
         found.append(row)
     return found
 

@@ -116,7 +116,9 @@ def settled_table(results: Results) -> "pl.DataFrame":
     import polars as pl
 
     table = with_settings(results.table)
-    return table.with_columns((pl.col("strength").rank("dense").over("objective") - 1).cast(pl.Int64).alias("place"))
+    # of an objective with a single strength, as a part of the study may have it, that strength is not told
+    place = (pl.col("strength").rank("dense").over("objective") - 1).fill_null(0)
+    return table.with_columns(place.cast(pl.Int64).alias("place"))
 
 
 def about(size: str, table: "pl.DataFrame") -> tuple[str, ...]:

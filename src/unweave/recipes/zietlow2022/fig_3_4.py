@@ -72,7 +72,7 @@ def judge(results: Results, size: str) -> Outcome:
     parts = {steps: where(results.table, steps=steps) for steps in at_size(size, LENGTHS)}
     comparisons = [_correlation("all restarts", results.table)]
     comparisons += [_correlation(f"{steps:,} steps", part) for steps, part in parts.items()]
-    groups = {f"{steps:,} steps": part for steps, part in parts.items()}
+    groups = {f"{steps:,} steps": part for steps, part in parts.items() if part.height}
     columns = {"DtO": "decoder.dto", "DS": "decoder.ds", "active": "decoder.n_active"}
     figure = {"Figure 3.4: orthogonality and disentanglement": _figure(groups)}
     return Outcome(tuple(comparisons), figure, {"By length": spread_rows(groups, columns)}, _notes(size))

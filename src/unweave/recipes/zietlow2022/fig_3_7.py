@@ -161,7 +161,7 @@ def _linear(parts: "dict[float, pl.DataFrame]") -> list[Comparison]:
     for beta, part in parts.items():
         counted = column(part, "decoder.n_active")
         right += int((counted == expected_active(beta)).sum())
-        n += len(counted)
+        n += int(np.isfinite(counted).sum())
     found.append(
         compare_share(
             "Synth. Lin.: runs that keep as many latents as the closed form says", right, n, 1.0, tolerance=0.15
