@@ -12,8 +12,9 @@ from scipy.stats import t
 
 from unweave.evaluation.measure import Measurer, measure
 from unweave.evaluation.rows import find_rows
+from unweave.evaluation.sampling import half, stretch, whole
 from unweave.evaluation.scores import Number
-from unweave.metrics import METRICS, dci, information, irs, mig, sap, udr
+from unweave.metrics import METRICS, dci, information, irs, mig, sap, two_nn, udr
 from unweave.metrics.supervised import mig as mig_metric
 
 QUICK: dict[str, dict[str, Any]] = {
@@ -67,6 +68,16 @@ def test_a_split_is_taken_in_order() -> None:
     # without a split rows are shuffled, so that a sorted table does no harm
     order = np.argsort(factors[:, 0])
     assert measure(codes[order], factors[order], metrics="sap", seeds=0)["sap_score"].value > 0
+
+
+def test_draws_of_what_uses_some_rows_are_stretched() -> None:
+    codes = np.random.default_rng(0).normal(size=(12_000, 2))
+    number = measure(codes, metrics="two_nn", seeds=2)["two_nn"]
+    plain = [two_nn(codes[half(whole(12_000), seed).rows]).score for seed in (1, 2)]
+    wanted = number.value + stretch(12_000, 10_000) * (np.array(plain) - number.value)
+    np.testing.assert_allclose(number.draws, wanted, rtol=1e-12)
+    told = measure(codes, metrics="two_nn", seeds=2, options={"two_nn": {"n_asked": 12_000}})["two_nn"]
+    np.testing.assert_allclose(told.draws, plain, rtol=1e-12)
 
 
 def test_intervals_are_students_t_over_halves() -> None:

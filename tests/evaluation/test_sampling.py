@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unweave.evaluation.sampling import half, permutation, whole
+from unweave.evaluation.sampling import half, permutation, stretch, whole
 
 
 def test_a_split_keeps_the_order_of_the_file() -> None:
@@ -30,6 +30,19 @@ def test_the_spread_over_halves_is_the_standard_error() -> None:
     values = np.random.default_rng(0).normal(size=400)
     means = [values[half(whole(400), seed).rows].mean() for seed in range(600)]
     assert np.std(means) == pytest.approx(values.std() / np.sqrt(400), rel=0.1)
+
+
+@pytest.mark.parametrize("n_rows", [100, 130, 200, 500])
+def test_the_spread_of_what_uses_some_rows_is_stretched_to_the_standard_error(n_rows: int) -> None:
+    values = np.random.default_rng(0).normal(size=n_rows)
+    generator = np.random.default_rng(1)
+    means = [generator.permutation(values[half(whole(n_rows), seed).rows])[:100].mean() for seed in range(2000)]
+    used = min(n_rows, 100)
+    assert np.std(means) * stretch(n_rows, 100) == pytest.approx(values.std() / np.sqrt(used), rel=0.05)
+
+
+def test_what_uses_all_rows_is_not_stretched() -> None:
+    assert stretch(1_000_000, None) == stretch(15_000, 15_000) == 1.0
 
 
 def test_permutations_are_orders_of_all_rows() -> None:

@@ -14,7 +14,7 @@ import torch
 from unweave.config import unknown
 from unweave.evaluation.inputs import Arrays, Inputs
 from unweave.evaluation.rows import Metrics, find_rows, is_named, row_among
-from unweave.evaluation.sampling import Draw, half, permutation, whole
+from unweave.evaluation.sampling import Draw, half, permutation, stretch, whole
 from unweave.evaluation.scores import Scores, about_one_factor, number
 from unweave.evaluation.tables import read_tables
 from unweave.evaluation.truth import Truth, as_truth
@@ -24,6 +24,9 @@ from unweave.shapes import Tensor
 
 Watch = Callable[[int, int, str], None]
 """Called with how far measuring is, of how much, and what comes next."""
+
+ROWS_ASKED_FOR = {"n_train", "n_test", "n_asked"}
+"""Settings that say how many rows a metric uses."""
 
 
 def measure(
@@ -123,6 +126,11 @@ class Measurer:
         """The given options under the full names of their metrics."""
         return {row_among(name, self.rows).name: dict(values) for name, values in self.options.items()}
 
+    def stretch(self, row: Metric, n_rows: int) -> float:
+        """By how much a number varies more over tables of so many rows than over the halves of one."""
+        told = self.settings.get(row.name, {}).keys() & ROWS_ASKED_FOR
+        return 1.0 if self.split or told else stretch(n_rows, row.most_rows)
+
     def _check_options(self) -> None:
         for given, values in self.options.items():
             row = row_among(given, self.rows)
@@ -184,6 +192,7 @@ class _Measuring:
                 if value is not None:
                     draws = np.array([_value_or_nan(one.get(row.name), part, value) for one in found[1:]])
                     draws = draws.reshape(len(found) - 1, *np.shape(value))
+                    draws = _stretched(draws, value, self.how.stretch(row, self.codes.shape[-2]))
                     levels = [_value(one[row.name], part) for one in random if row.name in one]
                     chance = _mean(levels) if levels and row.kind != "unsupervised" else None
                     name = row.name if part == "score" else f"{row.name}.{part}"
@@ -226,6 +235,13 @@ def _value(result: Any, part: str) -> Any:
 def _value_or_nan(result: Any, part: str, like: Any) -> Any:
     value = None if result is None else _value(result, part)
     return np.full(np.shape(like), np.nan) if value is None else value
+
+
+def _stretched(draws: np.ndarray, value: Any, by: float) -> np.ndarray:
+    """Draws farther from the value, so that they spread as tables of its size do."""
+    if by == 1.0 or not np.isfinite(value).all():
+        return draws
+    return value + by * (draws - value)
 
 
 def _mean(levels: list[Any]) -> Any:

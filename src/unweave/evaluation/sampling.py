@@ -1,10 +1,13 @@
 """Which rows of a table a metric sees: all of them for the score, random halves for its interval.
 
 Half-sampling (the delete-half jackknife; Shao & Tu, 1995): over random halves of n rows, drawn without replacement, an
-estimate has the variance that it has over tables of n rows, σ²/(n/2) − σ²/n = σ²/n. Drawing with replacement would
-repeat rows, which inflates counted information, puts equal rows into training and test, and breaks nearest neighbours.
+estimate has the variance that it has over tables of n rows, σ²/(n/2) − σ²/n = σ²/n. Where a metric uses some of the
+rows only, the spread over halves is smaller than that, and :func:`stretch` says by how much. Drawing with replacement
+would repeat rows, which inflates counted information, puts equal rows into training and test, and breaks nearest
+neighbours.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +52,14 @@ def half(draw: Draw, seed: int) -> Draw:
     test = None if draw.test is None else _half(draw.test, generator)
     pool = rows if draw.test is None else _half(draw.pool, generator)
     return Draw(rows, test, pool, seed)
+
+
+def stretch(n_rows: int, most: int | None) -> float:
+    """By how much a score of ``most`` random rows varies more over tables of ``n_rows`` than over halves of one."""
+    if most is None or n_rows <= most:
+        return 1.0
+    # √(σ²/most / (σ²/m − σ²/n)): m rows of a half are used
+    return math.sqrt(1 / most / (1 / min(n_rows // 2, most) - 1 / n_rows))
 
 
 def permutation(n_rows: int, seed: int) -> Int[np.ndarray, " sample"]:

@@ -94,6 +94,8 @@ class Metric:
     """Whether a factor written twice into the code is meant to cost something."""
     on_cpu: str = ""
     """What it fits on the CPU, wherever the arrays live; everything else runs where they do."""
+    most_rows: int | None = None
+    """Rows that it uses at most, drawn at random from a longer table."""
 
     def __post_init__(self) -> None:
         unknown = set(self.needs.split()) - set(NEEDS)

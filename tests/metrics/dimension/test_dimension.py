@@ -196,6 +196,23 @@ def test_a_tree_finds_the_neighbours_that_products_find(dtype, repeated, monkeyp
     assert torch.equal(by_tree, neighbour_distances(points, 20))
 
 
+@pytest.mark.parametrize("dimension", [3, 16])
+def test_of_many_points_some_are_asked_for_neighbours_among_all(dimension):
+    points = cube(4000, dimension)
+    every, some = (
+        neighbour_distances(torch.from_numpy(points), 20, asked=rows) for rows in (None, torch.arange(7, 900))
+    )
+    assert torch.equal(every[7:900], some)
+    for estimate in (mle, two_nn):
+        few = estimate(np.concatenate([points, points[:50]]), n_asked=1500)
+        assert few.n_points == 1500
+        assert few.score == pytest.approx(estimate(points).score, rel=0.06)
+        assert few.score != estimate(points).score
+        assert estimate(points, n_asked=4000).score == estimate(points).score
+    with pytest.raises(ValueError, match="n_asked"):
+        mle(points, n_asked=1)
+
+
 def test_many_directions_are_no_matter_for_a_tree():
     many, few = torch.from_numpy(cube(1200, 16)), torch.from_numpy(cube(1200, 4, embedded=16))
     assert neighbours._is_for_a_tree(few - few.mean(0))

@@ -60,6 +60,6 @@ def test_two_counts_share_a_number_only_below_its_limit() -> None:
     for n_samples, few in ((4095, True), (4096, False)):
         trees = Forest(np.zeros((1, n_samples), dtype=np.int64), 2)
         assert trees.few is few
-        residual, all_of_them = np.ones((n_samples, 1), np.float32), np.ones((n_samples, 1), dtype=bool)
-        _, counted = trees._sum_and_count(residual, [all_of_them, ~all_of_them])
-        assert counted[:, 0, 0, 0].tolist() == [n_samples, 0]
+        all_of_them = np.ones((n_samples, 1), dtype=bool)
+        counted = trees._counts([all_of_them, ~all_of_them])
+        assert [float(one[0, 0, 0]) for one in counted] == [n_samples, 0]

@@ -61,7 +61,7 @@ def intrinsic(
 def _one(
     points: Float[Tensor, "sample feature"], neighbours: tuple[int, ...], averaging: str, anchor: float
 ) -> tuple[Mle, TwoNN]:
-    distances = distinct_distances(points, max(2, neighbours[-1]))
+    distances = distinct_distances(points, max(2, neighbours[-1]), max(3, len(points)))
     if distances is None:
         return mle(points, neighbours=neighbours, averaging=averaging), two_nn(points, anchor=anchor)
     return mle_of(distances, neighbours, averaging), two_nn_of(distances, anchor)

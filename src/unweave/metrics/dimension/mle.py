@@ -5,7 +5,8 @@
 score = mean of d_k over the stable range of k ∈ {3, 5, 10, 20}
 ```
 
-**Protocol.** All pairs of distances among the rows, once for all k. `averaging="levina_bickel"` averages the points'
+**Protocol.** The nearest among all rows, once for all k. Of more than 10,000 points, 10,000 drawn at random are asked
+for theirs, so that the time grows as the rows do (`n_asked=…`). `averaging="levina_bickel"` averages the points'
 estimates, as published; `"mackay_ghahramani"` their inverses, which is the likelihood of all points together and less
 biased for small k. The stable range is the longest run of k whose estimates differ by 10 % at most. `neighbours=(…)`
 takes others.
@@ -34,13 +35,16 @@ from typing import Any
 
 import torch
 
+from unweave import rng
 from unweave.metrics.dimension.neighbours import distinct, neighbour_distances
 from unweave.metrics.dimension.stable import Stable, stable_range
 from unweave.metrics.estimators.arrays import as_codes, check_count
 from unweave.metrics.row import DISTANCES, Metric
-from unweave.shapes import Float, Tensor
+from unweave.shapes import Float, Int, Tensor
 
 NEIGHBOURS = (3, 5, 10, 20)
+N_ASKED = 10_000
+"""Points whose neighbours are looked for: of more points so many at random, with neighbours among all."""
 AVERAGING = ("levina_bickel", "mackay_ghahramani")
 
 
@@ -49,7 +53,7 @@ class Mle:
     """``score`` is the mean over the stable range of ``per_k``, by the averaging that was asked for.
 
     ``levina_bickel`` averages the points' estimates, ``mackay_ghahramani`` their inverses (the likelihood of all
-    points together; lower, and less biased for small k). ``n_points`` counts distinct points.
+    points together; lower, and less biased for small k). ``n_points`` counts the distinct points that were averaged.
     """
 
     score: float
@@ -61,15 +65,22 @@ class Mle:
     n_points: int
 
 
-def mle(codes: Any, *, neighbours: Sequence[int] = NEIGHBOURS, averaging: str = "levina_bickel") -> Mle:
+def mle(
+    codes: Any,
+    *,
+    neighbours: Sequence[int] = NEIGHBOURS,
+    averaging: str = "levina_bickel",
+    n_asked: int = N_ASKED,
+) -> Mle:
     """The dimension in which codes, or points of any kind, lie, from how fast their neighbours recede.
 
     Points that occur several times count once: a repetition says nothing of the dimension, and its distance of 0
-    would decide the estimate. A single distinct point has dimension 0.
+    would decide the estimate. A single distinct point has dimension 0. Of more than ``n_asked`` points so many at
+    random are averaged; their neighbours lie among all.
     """
     chosen = checked(neighbours, averaging)
     table = as_codes(codes)
-    distances = distinct_distances(table, chosen[-1])
+    distances = distinct_distances(table, chosen[-1], n_asked)
     if distances is None:
         zeros = torch.zeros(len(chosen), dtype=torch.float64)
         return Mle(0.0, chosen, zeros, zeros, zeros, stable_range(chosen, zeros.tolist()), 1)
@@ -87,10 +98,11 @@ def mle_of(
 
 
 def distinct_distances(
-    points: Float[Tensor, "sample feature"], n_neighbours: int
-) -> Float[Tensor, "distinct neighbour"] | None:
-    """Neighbour distances without repeated points; None where all points are one."""
-    enough = len(points) > n_neighbours
+    points: Float[Tensor, "sample feature"], n_neighbours: int, n_asked: int
+) -> Float[Tensor, "asked neighbour"] | None:
+    """Neighbour distances of at most so many points, without repeated ones; None where all points are one."""
+    check_count(n_asked, "n_asked", least=3)
+    enough = n_neighbours < len(points) <= n_asked
     distances = neighbour_distances(points, n_neighbours) if enough else None
     if distances is not None and bool((distances[:, 0] > 0).all()):
         return distances
@@ -102,7 +114,15 @@ def distinct_distances(
             f"{n_neighbours} neighbours need at least {n_neighbours + 1} distinct points, given {len(kept)} of"
             f" {len(points)}; ask for fewer neighbours"
         )
-    return neighbour_distances(kept, n_neighbours)
+    return neighbour_distances(kept, n_neighbours, asked=_asked(kept, n_asked))
+
+
+def _asked(points: Float[Tensor, "sample feature"], n_asked: int) -> Int[Tensor, " row"] | None:
+    """Of many points some at random, in the order of the table; all of few."""
+    if len(points) <= n_asked:
+        return None
+    order = rng.words(0, rng.Purpose.EVALUATE, 0, len(points), 1)[:, 0].argsort(stable=True)
+    return order[:n_asked].sort().values.to(points.device)
 
 
 def _inverse(distances: Float[Tensor, "sample k"]) -> Float[Tensor, " sample"]:
@@ -142,4 +162,5 @@ ROW = Metric(
     at_chance="0 for a constant code; about the number of latents for white noise",
     paper="levina2004maximum",
     example='mle(codes, averaging="mackay_ghahramani").per_k',
+    most_rows=N_ASKED,
 )

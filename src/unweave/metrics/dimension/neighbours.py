@@ -21,12 +21,16 @@ FEW_DIRECTIONS = 8.0
 
 
 def neighbour_distances(
-    points: Float[Tensor, "sample feature"], n_neighbours: int, *, block_bytes: int | None = None
-) -> Float[Tensor, "sample neighbour"]:
-    """Euclidean distances of every point to its nearest others, ascending, in float64.
+    points: Float[Tensor, "sample feature"],
+    n_neighbours: int,
+    *,
+    asked: Int[Tensor, " row"] | None = None,
+    block_bytes: int | None = None,
+) -> Float[Tensor, "row neighbour"]:
+    """Euclidean distances of every point, or of those in the rows ``asked``, to its nearest others, ascending.
 
-    Candidates come from a search in the precision of the points; the distances returned are taken from differences, so
-    near neighbours do not drown in rounding.
+    Candidates come from a search in the precision of the points; the distances returned are taken from differences in
+    float64, so near neighbours do not drown in rounding.
     """
     n_points = len(points)
     if n_points <= n_neighbours:
@@ -36,11 +40,11 @@ def neighbour_distances(
     block_bytes = block_bytes or (BLOCK_BYTES if narrow else WIDE_BLOCK_BYTES)
     n_candidates = min(n_points, n_neighbours + SPARE + 1)
     search = _by_tree if narrow and _is_for_a_tree(centred) else _by_products
+    places = torch.arange(n_points, device=points.device) if asked is None else asked
     found = []
-    for begin, candidates in search(centred, n_candidates, block_bytes):
-        block = centred[begin : begin + len(candidates)]
-        distances = _exact(block, centred, candidates, block_bytes)
-        distances[candidates == _places(begin, block)[:, None]] = torch.inf  # no point is its own neighbour
+    for own, candidates in search(centred, places, n_candidates, block_bytes):
+        distances = _exact(centred[own], centred, candidates, block_bytes)
+        distances[candidates == own[:, None]] = torch.inf  # no point is its own neighbour
         found.append(distances.sort(1).values[:, :n_neighbours])
     return torch.cat(found)
 
@@ -53,29 +57,26 @@ def _is_for_a_tree(centred: Float[Tensor, "sample feature"]) -> bool:
     return bool(variances.sum() ** 2 <= FEW_DIRECTIONS * variances.square().sum())
 
 
-def _by_tree(centred: Float[Tensor, "sample feature"], n: int, block_bytes: int) -> Iterator[tuple[int, Tensor]]:
+def _by_tree(
+    centred: Float[Tensor, "sample feature"], places: Int[Tensor, " row"], n: int, block_bytes: int
+) -> Iterator[tuple[Tensor, Tensor]]:
     from scipy.spatial import cKDTree
 
     table = centred.numpy()
     tree = cKDTree(table)
-    rows = max(1, block_bytes // (16 * n))
-    for begin in range(0, len(table), rows):
-        yield begin, torch.from_numpy(tree.query(table[begin : begin + rows], k=n)[1]).view(-1, n)
+    for own in places.split(max(1, block_bytes // (16 * n))):
+        yield own, torch.from_numpy(tree.query(table[own], k=n)[1]).view(-1, n)
 
 
-def _by_products(centred: Float[Tensor, "sample feature"], n: int, block_bytes: int) -> Iterator[tuple[int, Tensor]]:
-    squares, n_points = centred.square().sum(1), len(centred)
-    rows = max(1, block_bytes // (8 * n_points))
-    for begin in range(0, n_points, rows):
-        block = centred[begin : begin + rows]
+def _by_products(
+    centred: Float[Tensor, "sample feature"], places: Int[Tensor, " row"], n: int, block_bytes: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    squares = centred.square().sum(1)
+    for own in places.split(max(1, block_bytes // (8 * len(centred)))):
         # ‖x − y‖² = ‖x‖² + ‖y‖² − 2 x·y; ‖x‖² is the same for the whole row and does not change the order
-        rounded = torch.addmm(squares, block, centred.T, alpha=-2.0)
-        rounded[torch.arange(len(block), device=block.device), _places(begin, block)] = -torch.inf
-        yield begin, rounded.topk(n, dim=1, largest=False, sorted=False).indices
-
-
-def _places(begin: int, block: Tensor) -> Int[Tensor, " row"]:
-    return torch.arange(begin, begin + len(block), device=block.device)
+        rounded = torch.addmm(squares, centred[own], centred.T, alpha=-2.0)
+        rounded[torch.arange(len(own), device=own.device), own] = -torch.inf
+        yield own, rounded.topk(n, dim=1, largest=False, sorted=False).indices
 
 
 def distinct(points: Float[Tensor, "sample feature"]) -> Float[Tensor, "distinct feature"]:

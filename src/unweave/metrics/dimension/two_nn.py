@@ -5,7 +5,7 @@ r(x) = T_2(x) / T_1(x),   −log(1 − F(r)) = d · log r,   F the empirical dis
 ```
 
 **Protocol.** A line through the origin, fitted to the smallest nine tenths of the ratios (`anchor=0.9`): the others
-are outliers, as published.
+are outliers, as published. Of more than 10,000 points, 10,000 drawn at random are asked (`n_asked=…`).
 
 **Rewards.** Codes whose density varies: two neighbours are near enough for it to be even.
 
@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from unweave.metrics.dimension.mle import distinct_distances
+from unweave.metrics.dimension.mle import N_ASKED, distinct_distances
 from unweave.metrics.estimators.arrays import as_codes
 from unweave.metrics.row import CURVE, DISTANCES, Metric
 from unweave.shapes import Float, Tensor
@@ -40,16 +40,17 @@ class TwoNN:
     n_points: int
 
 
-def two_nn(codes: Any, *, anchor: float = 0.9) -> TwoNN:
+def two_nn(codes: Any, *, anchor: float = 0.9, n_asked: int = N_ASKED) -> TwoNN:
     """The dimension from the ratio of the distances to the second and the first neighbour.
 
     The largest ratios, a share of 1 − ``anchor``, are left out of the fit. Points that occur several times count
     once; a single distinct point has dimension 0. When the two neighbours are always equally far (a lattice) the
-    ratio says nothing and the dimension is infinite.
+    ratio says nothing and the dimension is infinite. Of more than ``n_asked`` points so many at random are asked;
+    their neighbours lie among all.
     """
     if not 0.0 < anchor < 1.0:
         raise ValueError(f"anchor must lie between 0 and 1, not {anchor}")
-    distances = distinct_distances(as_codes(codes), 2)
+    distances = distinct_distances(as_codes(codes), 2, n_asked)
     if distances is None:
         none = torch.zeros(0, dtype=torch.float64)
         return TwoNN(0.0, none, none, 1)
@@ -84,4 +85,5 @@ ROW = Metric(
     at_chance="0 for a constant code; about the number of latents for white noise; infinite on a grid",
     paper="facco2017estimating",
     example="two_nn(codes).n_points",
+    most_rows=N_ASKED,
 )

@@ -35,7 +35,7 @@ import torch
 from unweave.metrics.estimators.arrays import check_count
 from unweave.metrics.estimators.side_by_side import side_by_side
 from unweave.metrics.row import Metric
-from unweave.metrics.supervised.split import Split, split
+from unweave.metrics.supervised.split import MOST_ROWS, Split, split
 from unweave.metrics.supervised.trees import N_ROUNDS, Fitted, fast_trees_of_all, sklearn_trees
 from unweave.shapes import Float, Tensor
 
@@ -174,4 +174,5 @@ ROW = Metric(
     example="dci(codes, factors).importance",
     scores=("disentanglement", "completeness", "informativeness"),
     on_cpu="boosted trees",
+    most_rows=MOST_ROWS,
 )

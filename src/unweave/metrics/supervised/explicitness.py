@@ -34,7 +34,7 @@ from unweave.metrics.estimators.lbfgs import one_blas_thread
 from unweave.metrics.estimators.side_by_side import side_by_side
 from unweave.metrics.row import FITTED, Metric
 from unweave.metrics.supervised.logistic import check_scheme, logistic
-from unweave.metrics.supervised.split import split
+from unweave.metrics.supervised.split import MOST_ROWS, split
 from unweave.shapes import Bool, Float, Int, Tensor
 
 CHANCE = 0.5
@@ -120,4 +120,5 @@ ROW = Metric(
     paper="ridgeway2018learning",
     example='explicitness(codes, factors, scheme="ovr").per_factor',
     on_cpu="linear classifiers",
+    most_rows=MOST_ROWS,
 )

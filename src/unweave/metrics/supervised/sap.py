@@ -31,7 +31,7 @@ import torch
 
 from unweave.metrics.row import Metric
 from unweave.metrics.supervised.linear_svc import decide, linear_svc
-from unweave.metrics.supervised.split import Split, split
+from unweave.metrics.supervised.split import MOST_ROWS, Split, split
 from unweave.metrics.supervised.trees import thresholds
 from unweave.shapes import Float, Int, Tensor
 
@@ -142,4 +142,5 @@ ROW = Metric(
     example='sap(codes, factors, backend="bins").matrix',
     compact=True,
     on_cpu="support vector machines",
+    most_rows=MOST_ROWS,
 )

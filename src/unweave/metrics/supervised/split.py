@@ -11,6 +11,7 @@ from unweave.shapes import Float, Int, Shaped, Tensor
 
 N_TRAIN = 10_000
 N_TEST = 5_000
+MOST_ROWS = N_TRAIN + N_TEST
 
 
 @dataclass(frozen=True)
