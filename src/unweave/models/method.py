@@ -145,6 +145,11 @@ class Method(ABC):
         return ("images", "noise")
 
     @property
+    def reads_labels(self) -> bool:
+        """Whether what is kept encodes examples together with their labels."""
+        return "labels" in self.batch
+
+    @property
     def pairing(self) -> Pairing | None:
         """How an example's partner comes about in a world with factors; None where examples come singly."""
         return None

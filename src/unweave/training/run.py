@@ -133,7 +133,7 @@ class Run:
     @property
     def reads_labels(self) -> bool:
         """Whether the model encodes examples together with their labels."""
-        return "labels" in self.experiment.objective.batch
+        return self.experiment.objective.reads_labels
 
     def labels(
         self, n: int = 8, seed: int = 0, *, rows: Int[Tensor, " sample"] | None = None
