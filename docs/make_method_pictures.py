@@ -80,16 +80,16 @@ SMALL = Experiment(
 )
 """As in u-supervision, on a CPU."""
 
-SIX = replace(SMALL, latents=6)
+SIX = replace(SMALL, latents=6, steps=5000)
 QUANTISED = replace(SIX, optimiser=Adam(), objective=QLAE())
 TOY = Experiment(
-    PCLToy(n_points=2**16, n_sources=5, layers=2),
+    PCLToy(n_points=2**16, n_sources=3, layers=2),
     PCL("original"),
-    Maxout((20, 20)),
+    Maxout((12, 12)),
     optimiser=SGD(every=1000),
-    latents=5,
+    latents=3,
     steps=3000,
-    batch_size=256,
+    batch_size=128,
     init="pytorch",
     plan=Plan("cpu", 1),
 )
@@ -100,6 +100,7 @@ PAIRED = replace(
     optimiser=Adam(),
     steps=4000,
     batch_size=32,
+    history_every=200,
 )
 
 
@@ -142,11 +143,11 @@ PICTURES = {
         (
             Line("QLAE", GAINS, QUANTISED),
             Line("no weight decay", CONTROL, replace(QUANTISED, objective=QLAE(weight_decay=0.0))),
-            Line("1,000 values", CONTROL, replace(QUANTISED, objective=QLAE(values=1000))),
             Line("autoencoder", WITHOUT, replace(SIX, objective=AE())),
             Line("β-VAE, β = 4", WITHOUT, replace(SIX, objective=BetaVAE(4.0))),
         ),
         ("infomec.modularity", "infomec.compactness", "infomec.explicitness", "mcc"),
+        seeds=3,
     ),
     "ws_gan": Picture(
         (

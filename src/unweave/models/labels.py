@@ -45,7 +45,7 @@ def standardised_labels(labels: Float[Tensor, "batch label"], sizes: Sizes) -> F
 
 
 @cache
-def constants(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Float[Tensor, " number"]:
+def constants(numbers: tuple[float | int, ...], dtype: torch.dtype, device: torch.device) -> Float[Tensor, " number"]:
     """Numbers on a device, copied there once and kept: a CUDA graph must not copy, and remembers where they lie."""
     return torch.tensor(numbers, dtype=dtype, device=device)
 
