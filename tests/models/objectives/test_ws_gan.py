@@ -206,6 +206,8 @@ def test_bad_settings_are_answered_in_one_sentence():
         WSGAN().networks(Architecture((1, 64, 64), 10, Conv(), labels=(3, 6, 40, 32, 32)))
     with pytest.raises(ValueError, match="take the network conv, not mlp"):
         WSGAN().networks(Architecture((1, 64, 64), 5, MLP(), labels=(3, 6, 40, 32, 32)))
+    with pytest.raises(ValueError, match=r"ws_gan makes images, and these examples have the shape \(4,\): take images"):
+        WSGAN().networks(Architecture((4,), 2, Conv(), labels=(3, 6)))
     with pytest.raises(ValueError, match="too small"):
         WSGAN().networks(Architecture((1, 4, 4), 2, Conv(), labels=(3, 6)))
 

@@ -146,6 +146,8 @@ def gan_channels(name: str, architecture: Architecture) -> tuple[int, ...]:
     network, factors, latents = architecture.network, len(architecture.labels), architecture.latents
     if not isinstance(network, Conv):
         raise ValueError(f"{name} makes images by convolutions: take the network conv, not {network.name}")
+    if len(architecture.shape) != 3:
+        raise ValueError(f"{name} makes images, and these examples have the shape {architecture.shape}: take images")
     network.check(architecture.shape)
     if factors not in (0, latents):
         raise ValueError(
