@@ -118,7 +118,7 @@ def _losses(history: History) -> list[float]:
 
 def _plain(run: Run, description: Description) -> dict[str, Any]:
     expected, diagnosis = expected_of(run.experiment.world.card().space), diagnose_described(description)
-    without: dict[str, str] = {"no_decoder": description.no_decoder, "without_kl": description.without_kl}
+    without: dict[str, Any] = {"no_decoder": description.no_decoder, "without_kl": description.without_kl}
     return {
         "folder": str(run.path),
         "state": run.state,

@@ -124,8 +124,34 @@ def test_a_run_decodes_and_encodes(tmp_path):
     run = Run(train(small, tmp_path / "run"))
     assert run.decode(torch.zeros(2, 3)).shape == (2, 1, 32, 32)
     assert run.encode(run.images(4)).mean.shape == (4, 3)
+    two = run.sample(5, labels={"x": 3, "y": 9, "size": 7})
+    assert torch.equal(two, two[:1].expand(5, -1, -1, -1))  # all labels are told: nothing is left to chance
+    wanted = standardised_labels(torch.tensor([[3.0, 9.0, 7.0]]), (16, 16, 8))
+    torch.testing.assert_close(two[:1], run.decode(wanted))
     with pytest.raises(ValueError, match="label_gan has no regulariser that could fade in: leave out warmup"):
         replace(small, warmup=5).resolve()
+
+
+def test_samples_have_the_labels_that_are_known_and_no_others(tmp_path):
+    small = Experiment(
+        Micro(),
+        LabelGAN((2,), hidden=6),
+        Conv((3, 4, 4), (4, 4, 4), 6),
+        latents=3,
+        steps=2,
+        batch_size=4,
+        plan=Plan("cpu", 1),
+    )
+    run = Run(train(small, tmp_path / "run"))
+    mean, log_variance = run.model.prior_of(torch.tensor([[3.0, 9.0, 7.0]]))
+    assert mean[0, :2].tolist() == [0.0, 0.0]
+    assert mean[0, 2].item() == pytest.approx(3.5 / math.sqrt(63 / 12))
+    assert log_variance.exp().tolist() == [[1.0, 1.0, 0.0]]
+    drawn = run.sample(3, labels={"size": 7})
+    assert torch.isfinite(drawn).all()
+    assert not torch.equal(drawn[0], drawn[1])
+    with pytest.raises(ValueError, match=r"unknown label 'x'. Known: size"):
+        run.sample(3, labels={"x": 7})
 
 
 def test_bad_settings_are_answered_in_one_sentence():

@@ -1,5 +1,6 @@
 """Restricted labelling (Shu et al., 2020): a GAN whose first latents are the labels of some factors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -59,6 +60,13 @@ class LabelGAN(Method):
     def reads_labels(self) -> bool:
         return False  # the discriminator does; it is not kept
 
+    @property
+    def samples_by_label(self) -> bool:
+        return True
+
+    def labels_of_samples(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(name for place, name in enumerate(names) if not self.known or place in self.known)
+
     def draws(self, architecture: Architecture) -> dict[str, Draw]:
         drawn = Draw("normal", architecture.latents + self.nuisances)
         return {"z": drawn, "second_z": drawn} | ({} if self.labels == "own" else {OTHERS: Draw("permutation", 1)})
@@ -68,13 +76,14 @@ class LabelGAN(Method):
         discriminator = LabelDiscriminator(architecture.shape, architecture.labels, wide, self.width * self.hidden)
         return {ENCODER: model.encoder, GENERATOR: model.generator, DISCRIMINATOR: discriminator}
 
-    def model(self, architecture: Architecture) -> GeneratorModel:
+    def model(self, architecture: Architecture) -> "LabelledGenerator":
         shape, latents, channels = architecture.shape, architecture.latents, gan_channels(self.name, architecture)
         _check(self, architecture.labels)
-        return GeneratorModel(
+        return LabelledGenerator(
             architecture,
             NormalEncoder(shape, latents, channels, self.hidden),
             Generator(latents + self.nuisances, shape, channels, self.hidden),
+            self.known,
         )
 
     def phases(self) -> tuple[Phase, ...]:
@@ -108,18 +117,36 @@ class LabelGAN(Method):
     def _told(self, batch: Batch, context: Context) -> Float[Tensor, "batch label"]:
         """The labels, of mean 0 and deviation 1 over their values; 0 for those that are not known."""
         labels = batch["labels"] if self.labels == "own" else batch["labels"][batch[OTHERS][:, 0]]
-        return standardised_labels(labels, context.networks[DISCRIMINATOR].sizes) * self._mask(labels)
+        return standardised_labels(labels, context.networks[DISCRIMINATOR].sizes) * known_mask(labels, self.known)
 
     def _latents(self, z: Float[Tensor, "batch any"], told: Float[Tensor, "batch label"]) -> Float[Tensor, "batch any"]:
         """Labels where they are known, and noise elsewhere."""
         after = (0, z.shape[-1] - told.shape[-1])
-        return functional.pad(told, after) + z * (1.0 - functional.pad(self._mask(told), after))
+        return functional.pad(told, after) + z * (1.0 - functional.pad(known_mask(told, self.known), after))
 
-    def _mask(self, labels: Float[Tensor, "batch label"]) -> Float[Tensor, " label"]:
-        numbers = torch.arange(labels.shape[-1], device=labels.device)
-        if not self.known:
-            return torch.ones_like(numbers, dtype=labels.dtype)
-        return sum(((numbers == one).to(labels.dtype) for one in {*self.known}), torch.zeros_like(labels[0]))
+
+class LabelledGenerator(GeneratorModel):
+    """A generator whose latents are labels where these are known, with the encoder that inverts it."""
+
+    def __init__(
+        self, architecture: Architecture, encoder: NormalEncoder, generator: Generator, known: tuple[int, ...]
+    ) -> None:
+        super().__init__(architecture, encoder, generator)
+        self.known = known
+
+    def prior_of(self, labels: Float[Tensor, "batch label"]) -> tuple[Tensor, Tensor]:
+        """Mean and log-variance of the latents of some labels: certain where they are known, else of N(0, 1)."""
+        mask = known_mask(labels, self.known)
+        mean = standardised_labels(labels, self.architecture.labels) * mask
+        return mean, torch.log(1.0 - mask).expand_as(mean)
+
+
+def known_mask(labels: Float[Tensor, "batch label"], known: tuple[int, ...]) -> Float[Tensor, " label"]:
+    """One for the labels that are known, and 0 for the others."""
+    numbers = torch.arange(labels.shape[-1], device=labels.device)
+    if not known:
+        return torch.ones_like(numbers, dtype=labels.dtype)
+    return sum(((numbers == one).to(labels.dtype) for one in {*known}), torch.zeros_like(labels[0]))
 
 
 def _check(method: LabelGAN, sizes: Sizes) -> None:
