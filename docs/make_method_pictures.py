@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
 from unweave.data.micro import Micro
 from unweave.data.pcl_toy import PCLToy
 from unweave.models.networks import MLP, Conv, Maxout
 from unweave.models.objectives import AE, PCL, QLAE, WSGAN, BetaVAE, SemiVAE
 from unweave.models.optimisers import SGD, Adam
+from unweave.plots.images import named_rows
 from unweave.plots.save import to_png
 from unweave.plots.style import ACTIVE, INK, LINE, MIXED, MUTED, NORMAL, PASSIVE, SURFACE, name_axes, new_figure
 from unweave.plots.violins import spread_out
@@ -256,6 +258,19 @@ def _dots(axes: "matplotlib.axes.Axes", place: int, found: np.ndarray, colour: s
     axes.text(1.05, place, said, va="center", ha="left", fontsize=NORMAL - 1, color=MUTED)
 
 
+def generated(store: Path) -> bytes:
+    """What the generators of seed 0 make along each latent, from −2 to 2: told what is shared, and the control."""
+    told, control = PAIRED, replace(PAIRED, objective=WSGAN("random", hidden=64))
+    rows, names = [], []
+    for name, experiment in (("told", told), ("control", control)):
+        run = Run(store / experiment.resolve().id)
+        for latent in range(experiment.latents):
+            along = torch.linspace(-2, 2, 11)[:, None] * torch.eye(experiment.latents)[latent]
+            rows.append(run.decode(along).numpy())
+            names.append(f"{name}, z{latent}")
+    return to_png(named_rows(np.stack(rows), names))
+
+
 def main() -> None:
     """Trains what is asked for, and draws."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -265,6 +280,8 @@ def main() -> None:
     for name in given.names or PICTURES:
         if given.store is not None:
             keep(name, list(measured(name, given.store)))
+            if name == "ws_gan":
+                (IMAGES / "method_ws_gan_generated.png").write_bytes(generated(given.store))
         (IMAGES / f"method_{name}.png").write_bytes(draw(name))
         print(name, flush=True)
 
