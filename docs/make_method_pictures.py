@@ -11,6 +11,7 @@ images/methods.csv.
 
 import argparse
 import csv
+import functools
 import gzip
 import json
 from collections.abc import Iterator, Sequence
@@ -204,6 +205,7 @@ def measured(picture: str, store: Path) -> Iterator[Row]:
             print(picture, line.name, seed, found, flush=True)
 
 
+@functools.cache
 def from_portion() -> dict[str, list[float]]:
     """The MCC of every seed of u-supervision, by the name of its model."""
     found: dict[str, dict[int, float]] = {name: {} for name in MODELS}
