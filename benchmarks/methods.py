@@ -44,7 +44,7 @@ def experiment_of(name: str, device: str, world: World = Micro()) -> Experiment:
 def _latents(name: str, world: World) -> int:
     space = world.card().space
     assert space is not None
-    return len(space.sizes) if name == "ws_gan" else 10
+    return len(space.sizes) if name in ("ws_gan", "label_gan") else 10
 
 
 def ours(experiment: Experiment, data: Data) -> Callable[[int], None]:

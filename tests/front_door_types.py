@@ -89,6 +89,7 @@ METHODS: list[type[Method]] = [
     uw.PCL,
     uw.QLAE,
     uw.WSGAN,
+    uw.LabelGAN,
 ]
 NETWORKS: list[type[Network]] = [uw.Conv, uw.ConvStudy, uw.Linear, uw.MLP, uw.Maxout]
 LIKELIHOODS: list[type[Likelihood]] = [uw.Bernoulli, uw.Gaussian, uw.LearnedGaussian, uw.SquaredError]

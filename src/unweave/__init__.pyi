@@ -46,6 +46,7 @@ from unweave.models.objectives import BetaVAE as BetaVAE
 from unweave.models.objectives import BetaVAEFull as BetaVAEFull
 from unweave.models.objectives import FactorVAE as FactorVAE
 from unweave.models.objectives import KnownFactors as KnownFactors
+from unweave.models.objectives import LabelGAN as LabelGAN
 from unweave.models.objectives import SemiVAE as SemiVAE
 from unweave.models.objectives import SlowVAE as SlowVAE
 from unweave.models.optimisers import SGD as SGD

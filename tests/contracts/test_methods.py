@@ -10,7 +10,7 @@ from unweave.data.micro import Micro
 from unweave.data.world import Data
 from unweave.models import OBJECTIVES, Method
 from unweave.models.networks import MLP, Conv, Maxout, Network
-from unweave.models.objectives import PCL, WSGAN, FactorVAE, Perturbation, kept_weights
+from unweave.models.objectives import PCL, WSGAN, FactorVAE, LabelGAN, Perturbation, kept_weights
 from unweave.training.alone import Alone
 from unweave.training.checkpoint import model_with
 from unweave.training.experiment import Experiment, Plan
@@ -25,9 +25,11 @@ BASE = Experiment(
 SMALL: dict[str, Method] = {
     "factor_vae": FactorVAE(width=9, depth=2),
     "ws_gan": WSGAN(hidden=5),
+    "label_gan": LabelGAN(hidden=5),
     "pcl, original": PCL(protocol="original"),
     "ws_gan, change": WSGAN("change", 1, hidden=5),
     "ws_gan, rank": WSGAN("rank", 2, hidden=5),
+    "label_gan, some of others": LabelGAN((2,), "random", 1, hidden=5),
 }
 """Methods whose networks are large by default, in a size for tests; variants; and what begins with runs."""
 

@@ -43,7 +43,7 @@ from unweave.metrics import METRICS
 from unweave.models import LIKELIHOODS, NETWORKS, OBJECTIVES, OPTIMISERS, Method
 from unweave.models.autoencoder import Architecture, Autoencoder
 from unweave.models.networks import Maxout
-from unweave.models.objectives import IVAE, PCL, WSGAN, AnnealedVAE, FactorVAE, SemiVAE
+from unweave.models.objectives import IVAE, PCL, WSGAN, AnnealedVAE, FactorVAE, LabelGAN, SemiVAE
 from unweave.studies.measures import MEASURES, Measure
 from unweave.studies.statistics import intervals
 from unweave.studies.statistics import permutation as tests_of
@@ -266,6 +266,7 @@ def of_data() -> Iterator[tuple[str, Case]]:
 def of_methods() -> Iterator[tuple[str, Case]]:
     methods: dict[str, Method] = {name: method() for name, method in OBJECTIVES.items() if name != "perturbation"}
     methods |= {"factor_vae": FactorVAE(width=9, depth=2), "ws_gan": WSGAN(hidden=5)}
+    methods |= {"label_gan": LabelGAN(hidden=5), "label_gan, some": LabelGAN((1,), nuisances=1, hidden=5)}
     methods |= {"ws_gan, change": WSGAN("change", 1, hidden=5), "ws_gan, rank": WSGAN("rank", 2, hidden=5)}
     methods |= {"annealed_vae": AnnealedVAE(rise=2), "semi_vae": SemiVAE(labelled=40), "pcl": PCL(protocol="original")}
     for regulariser in ("l2", "cov", "embed"):
@@ -284,7 +285,7 @@ def of_methods() -> Iterator[tuple[str, Case]]:
 
 def _terms(method: Method | None = None, **given: Any) -> Any:
     """What a method minimises after a few steps, and what its networks weigh then."""
-    small = uw.Conv((3, 4, 4), (4, 4, 4), 6) if isinstance(method, WSGAN) else uw.MLP((12,), (12,))
+    small = uw.Conv((3, 4, 4), (4, 4, 4), 6) if isinstance(method, WSGAN | LabelGAN) else uw.MLP((12,), (12,))
     small = Maxout((7,)) if isinstance(method, PCL) else small
     given = {"steps": 9, "batch_size": 6, "latents": 3, "plan": uw.Plan("cpu", 1), "network": small} | given
     engine = Alone(uw.Experiment(Micro(), method or uw.BetaVAE(), **given), Micro().load())

@@ -162,13 +162,28 @@ def test_the_explorer_says_why_it_draws_nothing(store: Path) -> None:
             assert drawn.headers["x-shape"] == "1,32,32,1"
 
 
+@pytest.mark.parametrize("name", ["pcl", "qlae", "gan"])
+def test_nobody_is_told_to_change_a_beta_that_there_is_not(
+    store: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = said(capsys, "diagnose", str(store / name), "--examples", "200", "--jacobians", "5")
+    shown = said(capsys, "show", str(store / name), "--examples", "200")
+    assert "β" not in told + shown
+    assert ("ws_gan has no KL" in told) == (name == "gan")
+    found = json.loads(said(capsys, "show", str(store / name), "--examples", "200", "--json"))["findings"]
+    assert not [one for one in found if "β" in one["advice"] + one["text"]]
+    with TestClient(create_app(store), base_url="http://127.0.0.1") as client:
+        found = client.get(f"/api/runs/{name}/diagnosis").json()["findings"]
+    assert not [one for one in found if "β" in one["advice"] + one["text"]]
+
+
 def test_a_method_with_an_optimiser_of_its_own_refuses_another() -> None:
-    for name in ("qlae", "ws_gan"):
+    for name in ("qlae", "ws_gan", "label_gan"):
         with pytest.raises(ValueError, match=f"{name} has an optimiser of its own"):
             experiment_from({"world": "micro", "objective": name, "optimiser": "sgd"}).resolve()
 
 
 def test_a_method_without_a_regulariser_refuses_a_warmup() -> None:
-    for name in ("pcl", "qlae", "ws_gan"):
+    for name in ("pcl", "qlae", "ws_gan", "label_gan"):
         with pytest.raises(ValueError, match=f"{name} has no regulariser that could fade in: leave out warmup"):
             experiment_from({"world": "micro", "objective": name, "warmup": 10}).resolve()

@@ -2,17 +2,19 @@
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
 from unweave.data.factors import FactorSpace
 from unweave.data.micro import Micro
+from unweave.data.mnist import MNIST
 from unweave.data.synthetic import SynthLin
 from unweave.data.table import Table
 from unweave.models.likelihoods import Gaussian
 from unweave.models.networks import MLP, Conv
-from unweave.models.objectives import GVAE, IVAE, PCL, QLAE, WSGAN, BetaVAE, FactorVAE
+from unweave.models.objectives import GVAE, IVAE, PCL, QLAE, WSGAN, BetaVAE, FactorVAE, SlowVAE
 from unweave.models.optimisers import Adam, AdamW
 from unweave.training import experiment
 from unweave.training.experiment import (
@@ -25,6 +27,8 @@ from unweave.training.experiment import (
     is_experiment,
     usable_cores,
 )
+from unweave.training.loop import train
+from unweave.training.many import train_many
 
 ONE = Experiment(Micro(), network=MLP((4,), (4,)), latents=2, steps=9, plan=Plan("cpu", 1))
 
@@ -121,3 +125,16 @@ def test_experiments_are_known_by_their_names() -> None:
     assert not is_experiment({name: value for name, value in plain.items() if name != "steps"})
     assert not is_experiment([plain])
     assert replace(ONE, world=SynthLin()).id.startswith("synth_lin-beta_vae-")
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_world_that_cannot_give_pairs_is_refused_before_it_is_fetched(
+    several: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path / "data"))
+    asked = Experiment(MNIST(), SlowVAE(), plan=Plan("cpu", 1))
+    with pytest.raises(ValueError, match="slow_vae learns from pairs of examples, and mnist has none: take a world"):
+        train_many([asked], tmp_path) if several else train(asked, tmp_path / "run")
+    # its labels it has: there the files are what is missing
+    with pytest.raises(FileNotFoundError, match="mnist needs"):
+        train(replace(asked, objective=IVAE()), tmp_path / "run")

@@ -117,7 +117,8 @@ def _losses(history: History) -> list[float]:
 
 
 def _plain(run: Run, description: Description) -> dict[str, Any]:
-    expected = expected_of(run.experiment.world.card().space)
+    expected, diagnosis = expected_of(run.experiment.world.card().space), diagnose_described(description)
+    without: dict[str, Any] = {"no_decoder": description.no_decoder, "without_kl": description.without_kl}
     return {
         "folder": str(run.path),
         "state": run.state,
@@ -126,6 +127,6 @@ def _plain(run: Run, description: Description) -> dict[str, Any]:
         "examples": description.n_examples,
         "reconstruction": description.reconstruction,
         "latents": description.rows(),
-        "findings": plain(findings(diagnose_described(description), expected, no_decoder=description.no_decoder)),
+        "findings": plain(findings(diagnosis, expected, **without)),
         "files": run.files.names(),
     }

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from unweave.evaluation.types import types_of
 from unweave.metrics.polarised.types import Rule, Type
-from unweave.models.method import NoDecoder
+from unweave.models.method import Method, NoDecoder
 from unweave.models.posteriors import Code
 from unweave.shapes import Float, Tensor
 from unweave.training.run import Run
@@ -14,7 +14,8 @@ from unweave.training.run import Run
 class Description:
     """Every latent over a sample of examples, and how well examples are rebuilt from their mean codes.
 
-    ``reconstruction`` is None, and ``no_decoder`` says why, where the method trains an encoder alone.
+    ``reconstruction`` is None, and ``no_decoder`` says why, where the method trains an encoder alone. ``without_kl`` is
+    the name of a method that has none.
     """
 
     types: list[Type]
@@ -27,6 +28,7 @@ class Description:
     code: Code
     rule: Rule = "variance"
     no_decoder: str = ""
+    without_kl: str = ""
 
     def rows(self) -> list[dict[str, int | float | str]]:
         """One row a latent, the most informative first."""
@@ -55,7 +57,13 @@ def describe(run: Run, *, n: int = 2048, seed: int = 0, rule: Rule = "variance")
         code,
         rule,
         "" if run.decodes else str(NoDecoder(run.experiment.objective.name)),
+        without_kl(run.experiment.objective),
     )
+
+
+def without_kl(method: Method) -> str:
+    """The name of a method that has no KL, or anything else that could fade in; nothing for the others."""
+    return "" if method.warms_up else method.name
 
 
 def reconstruction_losses(

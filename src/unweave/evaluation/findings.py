@@ -1,5 +1,8 @@
 """What stands out in a model, in plain words: the one source of `show`, `diagnose`, the pages and the explorer."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
 from unweave.data.factors import FactorSpace
 from unweave.evaluation.decoder import Decoder
 from unweave.evaluation.describe import Description
@@ -17,10 +20,11 @@ def findings(
     decoder: Decoder | None = None,
     training: OverTraining | None = None,
     no_decoder: str = "",
+    without_kl: str = "",
 ) -> tuple[Finding, ...]:
     """Everything that stands out, problems first; nothing for a healthy model.
 
-    ``no_decoder`` is the sentence about a method that trains none.
+    ``no_decoder`` is the sentence about a method that trains none, ``without_kl`` the name of one that has no KL.
     """
     found = [*findings_in_codes(diagnosis, expected)]
     if no_decoder:
@@ -30,6 +34,8 @@ def findings(
         found += findings_in_decoder(diagnosis, decoder)
     if training is not None:
         found += findings_in_training(diagnosis, training)
+    if without_kl:
+        found = [*_without_kl(without_kl, diagnosis, found)]
     weights: tuple[Weight, ...] = ("problem", "advice", "note")
     return tuple(sorted(found, key=lambda finding: weights.index(finding.weight)))
 
@@ -41,8 +47,31 @@ def sentences(description: Description, expected: Expected | None = None) -> lis
     words = [f"{active} of {len(diagnosis.types)} latents are active, {mixed} mixed, {passive} passive."]
     if expected is not None and active == expected.n_factors and mixed == 0:
         words.append(f"That is exactly as many as the world has factors: {expected.n_factors}.")
-    found = findings(diagnosis, expected, no_decoder=description.no_decoder)
+    found = findings(diagnosis, expected, no_decoder=description.no_decoder, without_kl=description.without_kl)
     return words + [f"{finding.text} {finding.advice}" for finding in found]
+
+
+OF_A_KL = {"collapse", "mixed", "passive", "not_polarised", "prior_mismatch", "over_pruned", "not_pruned"}
+"""Findings that say what a KL has done, or has not."""
+OF_NOISE = {"faint_noise", "loud_noise"}
+
+
+def _without_kl(method: str, diagnosis: Diagnosis, found: Sequence[Finding]) -> Iterator[Finding]:
+    """What still holds where no KL has pressed on the codes; nobody is told to raise a β that there is not."""
+    if diagnosis.stochastic:
+        yield Finding(
+            "no_kl",
+            "note",
+            f"{method} has no KL: the variances of its codes say how sure the encoder is, and types of latents and the"
+            " polarised regime mean little here.",
+            "Look at samples and traversals, and score the codes with: unweave evaluate.",
+            "docs, methods",
+        )
+    for finding in found:
+        if finding.name in ("correlated", "not_orthogonal"):
+            yield replace(finding, advice="Compare with other seeds (unweave compare).")
+        elif finding.name not in OF_A_KL | OF_NOISE:
+            yield finding
 
 
 def diagnose_described(description: Description) -> Diagnosis:

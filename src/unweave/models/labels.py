@@ -1,5 +1,6 @@
 """Labels as numbers that a network can read."""
 
+import math
 from functools import cache
 from typing import Literal
 
@@ -44,8 +45,15 @@ def centred_labels(labels: Float[Tensor, "batch label"], sizes: Sizes) -> Float[
     return labels * (2.0 / constants(spans, *kind)) - constants(starts, *kind)
 
 
+def standardised_labels(labels: Float[Tensor, "batch label"], sizes: Sizes) -> Float[Tensor, "batch label"]:
+    """Values 0 … n − 1 of every label less their mean, divided by their deviation, each value counted once."""
+    means = constants(tuple((size - 1) / 2 for size in sizes), labels.dtype, labels.device)
+    deviations = tuple(math.sqrt((size * size - 1) / 12) or 1.0 for size in sizes)
+    return (labels - means) / constants(deviations, labels.dtype, labels.device)
+
+
 @cache
-def constants(numbers: Sizes, dtype: torch.dtype, device: torch.device) -> Float[Tensor, " number"]:
+def constants(numbers: tuple[float | int, ...], dtype: torch.dtype, device: torch.device) -> Float[Tensor, " number"]:
     """Numbers on a device, copied there once and kept: a CUDA graph must not copy, and remembers where they lie."""
     return torch.tensor(numbers, dtype=dtype, device=device)
 

@@ -5,7 +5,7 @@ of each. The maths is written for one model and one batch; engines call it for o
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -143,6 +143,20 @@ class Method(ABC):
     def batch(self) -> tuple[str, ...]:
         """The parts that a batch must have, of those that `unweave.training.batches` lists."""
         return ("images", "noise")
+
+    @property
+    def reads_labels(self) -> bool:
+        """Whether what is kept encodes examples together with their labels."""
+        return "labels" in self.batch
+
+    @property
+    def samples_by_label(self) -> bool:
+        """Whether codes are drawn from a prior of labels: what is kept then has ``prior_of``."""
+        return self.reads_labels
+
+    def labels_of_samples(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The labels, of these names, that samples can be asked to have."""
+        return tuple(names) if self.samples_by_label else ()
 
     @property
     def pairing(self) -> Pairing | None:

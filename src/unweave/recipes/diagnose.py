@@ -11,6 +11,7 @@ import torch
 from unweave.data.world import called
 from unweave.evaluation.accuracy_by_type import TypeAccuracy, accuracy_by_type
 from unweave.evaluation.decoder import Decoder, look_at_decoder
+from unweave.evaluation.describe import without_kl
 from unweave.evaluation.diagnosis import Diagnosis, diagnose_codes
 from unweave.evaluation.encode import known_factors
 from unweave.evaluation.finding import Expected, Finding
@@ -122,7 +123,7 @@ def diagnose_run(
     return Diagnosed(
         f"{experiment.objective.name} on {called(experiment.world)}, seed {experiment.seed}",
         found,
-        findings(found, expected, decoder, training, no_decoder),
+        findings(found, expected, decoder, training, no_decoder, without_kl(experiment.objective)),
         expected,
         decoder,
         training,

@@ -134,15 +134,39 @@ def load_together(
     return replace(first, store=store, labels=None, space=None, worlds=worlds)
 
 
+def check_before_fetching(experiment: Experiment) -> None:
+    """Refuse a published world that is not here yet and could not give what a method asks for: nobody need fetch it."""
+    method, world, card = experiment.objective, experiment.world, experiment.world.card()
+    if card.on_disk or card.space is not None or not world.files():
+        return
+    if method.pairing is not None and not card.pairs:
+        raise no_pairs(method.name, world.name)
+    if {"labels", "labelled_labels"} & {*method.batch} and not (card.labels or card.segments):
+        raise no_labels(method.name, world.name)
+
+
+def no_pairs(method: str, world: str) -> ValueError:
+    """The sentence about a world without pairs."""
+    return ValueError(
+        f"{method} learns from pairs of examples, and {world} has none: take a world with factors"
+        " (`unweave worlds` shows which), or own images with a pairs file or in sequences"
+    )
+
+
+def no_labels(method: str, world: str) -> ValueError:
+    """The sentence about a world without labels."""
+    return ValueError(
+        f"{method} learns from labels, and {world} has none: take a world with factors (`unweave worlds` shows"
+        " which), or own data with labels"
+    )
+
+
 def check_supervision(experiment: Experiment, data: Data) -> None:
     """Refuse data that cannot give what a method asks for: one sentence that says what can."""
     method, world = experiment.objective, experiment.world.name
     if method.pairing is not None:
         if data.pairs is None and data.space is None:
-            raise ValueError(
-                f"{method.name} learns from pairs of examples, and {world} has none: take a world with factors"
-                " (`unweave worlds` shows which), or own images with a pairs file or in sequences"
-            )
+            raise no_pairs(method.name, world)
         if experiment.holdout:
             raise ValueError(
                 f"{method.name} learns from pairs, and the partner of an example may be one that is held out;"
@@ -160,10 +184,7 @@ def check_supervision(experiment: Experiment, data: Data) -> None:
 
 def _check_labels(method: str, world: str, data: Data) -> None:
     if not data.label_sizes:
-        raise ValueError(
-            f"{method} learns from labels, and {world} has none: take a world with factors (`unweave worlds` shows"
-            " which), or own data with labels"
-        )
+        raise no_labels(method, world)
     if data.segments is None and data.space is not None:
         return
     labels = data.given(torch.arange(len(data), device=data.store.device)).to(torch.float64)

@@ -10,7 +10,7 @@ from unweave.data.world import Data
 from unweave.runs.folder import RunFolder
 from unweave.runs.state import left_checkpoints
 from unweave.training.alone import Alone
-from unweave.training.batches import check_supervision
+from unweave.training.batches import check_before_fetching, check_supervision
 from unweave.training.checkpoint import Checkpoints
 from unweave.training.engine import Engine
 from unweave.training.experiment import Experiment, read_experiment, resume_words
@@ -47,6 +47,8 @@ def train(
         return _train_as_fleet(run, experiment, data, how)
     if data is not None:
         check_supervision(experiment, data)
+    else:
+        check_before_fetching(experiment)
     with run.locked():
         refuse_others(run, experiment)
         if not run.has("model.safetensors"):

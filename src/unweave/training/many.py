@@ -13,7 +13,7 @@ import torch
 from unweave.data.world import Data
 from unweave.runs.fleets import LIST, MEMBER, fleets_in, home_of, members_of
 from unweave.runs.folder import RunFolder
-from unweave.training.batches import check_supervision, load_together
+from unweave.training.batches import check_before_fetching, check_supervision, load_together
 from unweave.training.experiment import Experiment, experiment_to, form_of, read_experiment, usable_cores
 from unweave.training.fleet.choice import models_that_fit, side_by_side
 from unweave.training.fleet.engine import FleetEngine
@@ -55,6 +55,8 @@ def train_many(
         _tidy(pairs, paths[0].parent)
         return paths
     check_trackers(how.trackers)
+    for experiment in resolved if data is None else ():
+        check_before_fetching(experiment)
     several = len({experiment.world for experiment in resolved}) > 1
     data = (load_together(resolved) if data is None or (several and not data.worlds) else data).to(
         resolved[0].plan.device

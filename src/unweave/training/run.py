@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from unweave import rng
+from unweave.config import unknown
 from unweave.data.world import Data, called
 from unweave.files import require_folder
 from unweave.models import Architecture, Model
@@ -133,7 +134,7 @@ class Run:
     @property
     def reads_labels(self) -> bool:
         """Whether the model encodes examples together with their labels."""
-        return "labels" in self.experiment.objective.batch
+        return self.experiment.objective.reads_labels
 
     def labels(
         self, n: int = 8, seed: int = 0, *, rows: Int[Tensor, " sample"] | None = None
@@ -223,7 +224,7 @@ class Run:
         if not isinstance(n, Integral) or n < 0:
             raise ValueError(f"n is how many examples to draw, a whole number from 0 on, not {n!r}")
         noise = rng.normal(seed, rng.Purpose.EVALUATE, 0, n, self.experiment.latents)
-        if not self.reads_labels:
+        if not self.experiment.objective.samples_by_label:
             if labels:
                 raise ValueError(f"{self.path} knows no labels: it was trained by {self.experiment.objective.name}")
             return self.decode(noise)
@@ -233,6 +234,9 @@ class Run:
     def _prior_codes(self, n: int, chosen: Mapping[str, Any], seed: int) -> tuple[Tensor, Tensor]:
         """Mean and log-variance of the prior for labels of the data, some of them chosen."""
         data, sizes = self.data, self.model.architecture.labels
+        told = self.experiment.objective.labels_of_samples(data.given_names)
+        for name in (name for name in chosen if name not in told):
+            raise unknown("label", name, told)
         rows = rng.integers(len(data), seed, rng.Purpose.EVALUATE, 1, n, 1)[:, 0]
         table = with_chosen(data.given(rows).to(torch.float32), chosen, data.given_names)
         model: Any = self.model

@@ -99,8 +99,8 @@ def diagnosis_answer(opened: OpenRun) -> DiagnosisAnswer:
     examples, labels = run.images(N_EXAMPLES), run.labels(N_EXAMPLES)
     looked: dict[str, Any] = {"labels": labels, "n_jacobians": N_JACOBIANS}
     decoder = look_at_decoder(run, examples, code, used, **looked) if run.decodes else None
-    expected, no_decoder = expected_of(run.experiment.world.card().space), described(opened).no_decoder
-    told = findings(found, expected, decoder, no_decoder=no_decoder)
+    expected, seen = expected_of(run.experiment.world.card().space), described(opened)
+    told = findings(found, expected, decoder, no_decoder=seen.no_decoder, without_kl=seen.without_kl)
     numbers = {name: number(value) for name, value in _numbers(found, decoder).items()}
     return DiagnosisAnswer(
         n_examples=found.n_examples,

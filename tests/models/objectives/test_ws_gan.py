@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 import torch
 
+from unweave.data.micro import Micro
 from unweave.models.autoencoder import Architecture
 from unweave.models.layers import fresh_of
 from unweave.models.method import Context, new_networks
 from unweave.models.networks import MLP, Conv
 from unweave.models.networks.gan import NormalEncoder, PairDiscriminator
 from unweave.models.objectives.ws_gan import WSGAN, log_density
+from unweave.training.experiment import Experiment, Plan
+from unweave.training.loop import train
+from unweave.training.run import Run
 
 TINY = Conv((3, 4), (4, 4), 6)
 
@@ -202,5 +206,23 @@ def test_bad_settings_are_answered_in_one_sentence():
         WSGAN().networks(Architecture((1, 64, 64), 10, Conv(), labels=(3, 6, 40, 32, 32)))
     with pytest.raises(ValueError, match="take the network conv, not mlp"):
         WSGAN().networks(Architecture((1, 64, 64), 5, MLP(), labels=(3, 6, 40, 32, 32)))
+    with pytest.raises(ValueError, match=r"ws_gan makes images, and these examples have the shape \(4,\): take images"):
+        WSGAN().networks(Architecture((4,), 2, Conv(), labels=(3, 6)))
     with pytest.raises(ValueError, match="too small"):
         WSGAN().networks(Architecture((1, 4, 4), 2, Conv(), labels=(3, 6)))
+
+
+@pytest.mark.parametrize("pairs", ["share", "rank"])
+def test_a_trained_encoder_needs_no_labels(pairs, tmp_path):
+    small = Experiment(
+        Micro(),
+        WSGAN(pairs, hidden=6),
+        Conv((3, 4, 4), (4, 4, 4), 6),
+        latents=3,
+        steps=2,
+        batch_size=4,
+        plan=Plan("cpu", 1),
+    )
+    run = Run(train(small, tmp_path / "run"))
+    assert run.encode(run.images(4)).mean.shape == (4, 3)
+    assert run.labels(4) is None

@@ -47,7 +47,7 @@ class Generator(nn.Module):
 
 
 class SpectralTrunk(nn.Module):
-    """Halving convolutions and a dense layer, all spectrally normalised."""
+    """Halving convolutions and a dense layer, all spectrally normalised; without ``hidden`` units no dense layer."""
 
     product: Callable[[Tensor, Mapping[str, Tensor]], Tensor] | None = None
     """All convolutions at once, for a stack of models that are mapped."""
@@ -57,7 +57,8 @@ class SpectralTrunk(nn.Module):
         self.margin = margins(shape, len(channels))
         height, width = coarse_size(shape, len(channels))
         self.convolutions = nn.ModuleList(map(SpectralConvolution, (shape[0], *channels[:-1]), channels))
-        self.dense = SpectralDense(channels[-1] * height * width, hidden)
+        self.features = hidden or channels[-1] * height * width
+        self.dense = SpectralDense(channels[-1] * height * width, hidden) if hidden else None
 
     def forward(self, x: Images) -> Float[Tensor, "batch feature"]:
         x = functional.pad(x, self.margin) if any(self.margin) else x
@@ -66,7 +67,8 @@ class SpectralTrunk(nn.Module):
         else:
             for convolution in self.convolutions:
                 x = functional.leaky_relu(convolution(x), SLOPE)
-        return functional.leaky_relu(self.dense(flatten(x)), SLOPE)
+        x = flatten(x)
+        return x if self.dense is None else functional.leaky_relu(self.dense(x), SLOPE)
 
     def _normalised(self) -> dict[str, Tensor]:
         """What the convolutions multiply by and add, by their names."""
@@ -134,6 +136,25 @@ class RankDiscriminator(nn.Module):
             features = functional.leaky_relu(layer(features), SLOPE)
         one, other = self.output(features).chunk(2)
         return one[:, 0] + other[:, 0] + ((one - other)[:, 1:] * (2.0 * greater - 1.0)).sum(-1)
+
+
+class LabelDiscriminator(nn.Module):
+    """How real an image looks, given labels: features of both, joined, through two dense layers."""
+
+    def __init__(self, shape: tuple[int, ...], sizes: Sequence[int], channels: Sequence[int], hidden: int) -> None:
+        super().__init__()
+        self.sizes = tuple(sizes)
+        self.trunk = SpectralTrunk(shape, channels, 0)
+        self.told = SpectralDense(len(sizes), hidden)
+        self.neck = nn.ModuleList([SpectralDense(self.trunk.features + hidden, hidden), SpectralDense(hidden, hidden)])
+        self.output = SpectralDense(hidden, 1, biased=False)
+
+    def forward(self, images: Images, labels: Float[Tensor, "batch label"]) -> Float[Tensor, " batch"]:
+        told = functional.leaky_relu(self.told(labels), SLOPE)
+        features = torch.cat([self.trunk(images), told], dim=-1)
+        for layer in self.neck:
+            features = functional.leaky_relu(layer(features), SLOPE)
+        return self.output(features)[:, 0]
 
 
 def deviation(raw: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:

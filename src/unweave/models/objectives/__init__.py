@@ -9,6 +9,7 @@ from unweave.models.objectives.dip_vae import DIPVAEI, DIPVAEII
 from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.objectives.ivae import IVAE
 from unweave.models.objectives.known_factors import KnownFactors
+from unweave.models.objectives.label_gan import LabelGAN
 from unweave.models.objectives.objective import Objective
 from unweave.models.objectives.pair_vae import GVAE, MLVAE, AdaGVAE, AdaMLVAE
 from unweave.models.objectives.pcl import PCL
@@ -39,12 +40,13 @@ OBJECTIVES: dict[str, type[Method]] = {
     "perturbation": Perturbation,
     "pcl": PCL,
     "ws_gan": WSGAN,
+    "label_gan": LabelGAN,
     "qlae": QLAE,
 }
 
 __all__ = [
     "AE", "DIPVAEI", "DIPVAEII", "GVAE", "IVAE", "MLVAE", "MODEL", "OBJECTIVES", "PCL", "QLAE", "VAE", "WSGAN",
     "AdaGVAE", "AdaMLVAE", "AnnealedVAE", "Batch", "BetaTCVAE", "BetaVAE", "BetaVAEFull", "Context", "Draw",
-    "FactorVAE", "KnownFactors", "Method", "Objective", "Perturbation", "Phase", "SemiVAE", "SlowVAE", "Terms",
-    "kept_weights", "new_networks",
+    "FactorVAE", "KnownFactors", "LabelGAN", "Method", "Objective", "Perturbation", "Phase", "SemiVAE", "SlowVAE",
+    "Terms", "kept_weights", "new_networks",
 ]  # fmt: skip

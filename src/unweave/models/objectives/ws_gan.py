@@ -52,6 +52,10 @@ class WSGAN(Method):
         return ("images", "labels") if self.pairs == "rank" else ("images", "group")
 
     @property
+    def reads_labels(self) -> bool:
+        return False  # the discriminator does; it is not kept
+
+    @property
     def pairing(self) -> Pairing:
         return {"share": SharePairs, "change": ChangePairs, "rank": RankPairs, "random": RandomPairs}[self.pairs]()
 
@@ -61,8 +65,8 @@ class WSGAN(Method):
 
     def networks(self, architecture: Architecture) -> dict[str, nn.Module]:
         shape, latents = architecture.shape, architecture.latents
-        channels, kind = self._channels(architecture), RankDiscriminator if self.pairs == "rank" else PairDiscriminator
-        wide = [self.width * n for n in channels]
+        kind = RankDiscriminator if self.pairs == "rank" else PairDiscriminator
+        wide = [self.width * n for n in gan_channels(self.name, architecture)]
         model = self.model(architecture)
         return {
             ENCODER: model.encoder,
@@ -71,7 +75,7 @@ class WSGAN(Method):
         }
 
     def model(self, architecture: Architecture) -> "GeneratorModel":
-        shape, latents, channels = architecture.shape, architecture.latents, self._channels(architecture)
+        shape, latents, channels = architecture.shape, architecture.latents, gan_channels(self.name, architecture)
         return GeneratorModel(
             architecture,
             NormalEncoder(shape, latents, channels, self.hidden),
@@ -101,7 +105,7 @@ class WSGAN(Method):
         mean, deviation = networks[ENCODER](one)
         encoder = -log_density(first[:, :latents], mean, deviation).mean()
         terms = {"loss": discriminator + encoder, DISCRIMINATOR: discriminator, ENCODER: encoder}
-        return terms, _code(mean, deviation, torch.zeros_like(mean))
+        return terms, normal_code(mean, deviation, torch.zeros_like(mean))
 
     def generator_loss(self, batch: Batch, context: Context) -> tuple[Terms, None]:
         """How far the discriminator is from taking generated pairs for real ones."""
@@ -136,17 +140,21 @@ class WSGAN(Method):
     def _known_latents(self, batch: Batch) -> int:
         return batch["z"].shape[-1] // 2 - self.nuisances
 
-    def _channels(self, architecture: Architecture) -> tuple[int, ...]:
-        network, factors, latents = architecture.network, len(architecture.labels), architecture.latents
-        if not isinstance(network, Conv):
-            raise ValueError(f"{self.name} makes images by convolutions: take the network conv, not {network.name}")
-        network.check(architecture.shape)
-        if factors not in (0, latents):
-            raise ValueError(
-                f"{self.name} ties every latent to a factor, and there are {factors} factors: set latents to {factors},"
-                f" not {latents}, and objective.nuisances to what is to be learned besides"
-            )
-        return network.channels
+
+def gan_channels(name: str, architecture: Architecture) -> tuple[int, ...]:
+    """The channels of a GAN's convolutions; other networks, and latents that are no factors, are refused."""
+    network, factors, latents = architecture.network, len(architecture.labels), architecture.latents
+    if not isinstance(network, Conv):
+        raise ValueError(f"{name} makes images by convolutions: take the network conv, not {network.name}")
+    if len(architecture.shape) != 3:
+        raise ValueError(f"{name} makes images, and these examples have the shape {architecture.shape}: take images")
+    network.check(architecture.shape)
+    if factors not in (0, latents):
+        raise ValueError(
+            f"{name} ties every latent to a factor, and there are {factors} factors: set latents to {factors},"
+            f" not {latents}, and objective.nuisances to what is to be learned besides"
+        )
+    return network.channels
 
 
 class GeneratorModel(Model):
@@ -165,7 +173,7 @@ class GeneratorModel(Model):
     def code(self, x: Images, noise: Latents) -> Code:
         """Mean, variance and sample of every latent but nuisances; the KL is that to the latents' distribution."""
         mean, deviation = self.encoder(x)
-        return _code(mean, deviation, noise)
+        return normal_code(mean, deviation, noise)
 
     def decode(self, code: Latents) -> Images:
         """The image that is generated from latents; nuisances are 0 where they are not given."""
@@ -182,5 +190,6 @@ def one_hot(numbers: Tensor, n: int, dtype: torch.dtype) -> Float[Tensor, "batch
     return (numbers[..., None] == torch.arange(n, device=numbers.device)).to(dtype)
 
 
-def _code(mean: Latents, deviation: Latents, noise: Latents) -> Code:
+def normal_code(mean: Latents, deviation: Latents, noise: Latents) -> Code:
+    """The code of a Gaussian posterior, a standard deviation each."""
     return Diagonal().code({"mean": mean, "log_variance": 2.0 * deviation.log()}, noise)
