@@ -27,6 +27,9 @@ def main() -> None:
     parser.add_argument("--metrics", nargs="+")
     parser.add_argument("--one", action="store_true", help="measure once and print JSON")
     given = parser.parse_args()
+    if given.before and not (Path(given.before) / "unweave").is_dir():
+        # the installed version would be measured in its place, beside itself
+        parser.error(f"{given.before} holds no unweave")
     if given.one:
         print(json.dumps(measured(given.rows, given.metrics)))
         return
