@@ -71,6 +71,7 @@ def test_every_model_of_the_package_is_the_one_that_is_listed() -> None:
         assert run.model.architecture.latents == one.latents
     for method in METHODS:
         assert [one.seed for one in found if one.name.startswith(f"dsprites-{method}-")] == list(range(10))
+    assert [one.seed for one in found if one.world == "cars3d"] == list(range(10))
 
 
 @pytest.mark.parametrize("name", ["demo-0", *(f"dsprites-{method}-{seed}" for method, seed in DRAWN.items())])
@@ -86,6 +87,30 @@ def test_the_printed_scores_of_larger_models_come_out_again(method: str) -> None
     model = uw.zoo().find(f"dsprites-{method}-{DRAWN[method]}")
     again = uw.load(f"zoo:{model.name}").evaluate(metrics=["mig", "mcc", "sap_score"], seeds=0).scores["mean"]
     for name in ("mig", "mcc", "sap_score"):
+        assert float(again[name]) == pytest.approx(model.scores[name], abs=2e-3), name
+
+
+def test_cars_are_drawn_without_their_pictures_and_these_are_asked_for_by_name() -> None:
+    run = uw.load("zoo:cars3d-beta_vae-0")
+    assert run.decode(torch.zeros(2, 10)).shape == (2, 3, 64, 64)
+    assert run.sample(3).shape == (3, 3, 64, 64)
+    with pytest.raises(FileNotFoundError, match="cars3d is not on this machine"):
+        run.images(1)
+
+
+def test_the_printed_scores_of_cars_come_out_again(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = shared / "data" / "cars3d_64.npz"
+    if not source.exists():
+        pytest.skip("cars3d_64.npz is not here")
+    monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path))
+    (tmp_path / "cars3d").mkdir()
+    (tmp_path / "cars3d" / source.name).symlink_to(source)
+    seed = random.Random("zoo cars3d").randrange(10)
+    model = uw.zoo().find(f"cars3d-beta_vae-{seed}")
+    again = uw.load(f"zoo:{model.name}").evaluate(metrics=["mig", "mcc"], seeds=0).scores["mean"]
+    for name in ("mig", "mcc"):
         assert float(again[name]) == pytest.approx(model.scores[name], abs=2e-3), name
 
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     import matplotlib.figure
 
 
+LONG = 10_000
+"""Numbers from here on are long on an axis."""
+
+
 @dataclass(frozen=True)
 class Band:
     """A line [point] with its lower and upper ends [point]; ends that are not numbers leave the band open."""
@@ -48,11 +52,20 @@ def bands(
             axes.set_xscale("log")
         if tick_names is not None:
             axes.set_xticks(range(len(tick_names)), tick_names)
+        elif not logarithmic:
+            _few_ticks(axes)
         name_axes(axes, title, x_label, y_label if axes is grid[0, 0] else "")
     if same_height:
         _level(list(grid[0]))
     legend(grid[0, 0], n_series)
     return figure
+
+
+def _few_ticks(axes: "matplotlib.axes.Axes") -> None:
+    """As many ticks as have room: five where numbers are as long as steps of a training, written 100,000."""
+    if max(map(abs, axes.get_xlim())) >= LONG:
+        axes.locator_params(axis="x", nbins=5)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
 
 
 def _draw(axes: "matplotlib.axes.Axes", band: Band, name: str, place: int) -> None:

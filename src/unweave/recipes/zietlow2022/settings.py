@@ -127,9 +127,9 @@ def where(table: "pl.DataFrame", **wanted: Any) -> "pl.DataFrame":
 
 
 def spread_rows(groups: "Mapping[str, pl.DataFrame]", columns: Mapping[str, str]) -> list[dict[str, Any]]:
-    """One row a group of runs: mean, deviation and number of runs of every column."""
+    """One row a group of runs that are there: mean, deviation and number of runs of every column."""
     rows = []
-    for title, part in groups.items():
+    for title, part in ((title, part) for title, part in groups.items() if part.height):
         row: dict[str, Any] = {"runs of": title, "seeds": part.height}
         for shown, name in columns.items():
             values = _known(column(part, name))
