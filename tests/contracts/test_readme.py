@@ -19,7 +19,7 @@ BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 LINES = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
 TYPED = [line for line in LINES if line.startswith("unweave ")]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-NUMBERS = {"seven": 7, "ten": 10, "forty": 40}
+NUMBERS = {"seven": 7, "ten": 10, "forty": 40, "fifty": 50}
 
 
 def test_there_is_something_to_read() -> None:
