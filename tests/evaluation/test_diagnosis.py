@@ -371,7 +371,7 @@ def test_as_many_active_latents_as_factors_is_said(
     n_factors: int | None, said: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("unweave.evaluation.findings.diagnose_described", lambda _: diagnose_codes(**codes(2, 1)))
-    described = SimpleNamespace(no_decoder="")
+    described = SimpleNamespace(no_decoder="", without_kl="")
     words = inspect.unwrap(sentences)(described, expected_of(None, n_factors))
     assert words[0] == "2 of 3 latents are active, 0 mixed, 1 passive."
     assert ("That is exactly as many as the world has factors: 2." in words) == said

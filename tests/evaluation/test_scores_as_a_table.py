@@ -70,3 +70,10 @@ def test_a_history_becomes_a_table(tmp_path):
     pandas.testing.assert_frame_equal(pandas.DataFrame(run.history).set_index("step"), run.history.to_pandas())
     assert list(run.history.to_pandas().index) == [0, 1, 2, 3, 4]
     assert run.config["latents"] == 2
+
+
+def test_a_score_cannot_be_changed():
+    before = float(SCORES["mig"])
+    with pytest.raises(AttributeError, match="value stays what was measured"):
+        SCORES["mig"].value = 0.9
+    assert float(SCORES["mig"]) == before

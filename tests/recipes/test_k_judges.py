@@ -192,7 +192,9 @@ def told_courses(begins: dict[str, float], folder: Path) -> Invented:
             nats[name] = np.where(begun, 2.0, 0.05).tolist()
         return {"steps": steps, "nats": nats}
 
-    return Invented(study, Store(folder), tuple(study.experiments), invent)
+    results = Invented(study, Store(folder), tuple(study.experiments), invent)
+    results.__dict__["table"] = pl.DataFrame({"seed": [one.seed for one in study.experiments]})
+    return results
 
 
 FIGURE = {"shape": 12.0, "scale": 5.0, "orientation": 20.0, "x": 2.0, "y": 2.0}

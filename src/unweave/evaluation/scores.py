@@ -38,6 +38,12 @@ class Number:
     No dataclass: polars takes one for a struct, and what only has a ``__float__`` for a number.
     """
 
+    value: float | Float[np.ndarray, " model"]
+    range: tuple[float, float]
+    higher_is_better: bool | None
+    draws: Float[np.ndarray, " seed *model"]
+    chance: float | Float[np.ndarray, " model"] | None
+
     def __init__(
         self,
         value: float | Float[np.ndarray, " model"],
@@ -46,8 +52,11 @@ class Number:
         draws: Float[np.ndarray, " seed *model"],
         chance: float | Float[np.ndarray, " model"] | None = None,
     ) -> None:
-        self.value, self.range, self.higher_is_better = value, range, higher_is_better
-        self.draws, self.chance = draws, chance
+        held = {"value": value, "range": range, "higher_is_better": higher_is_better, "draws": draws, "chance": chance}
+        self.__dict__.update(held)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a score cannot be changed: {name} stays what was measured")
 
     def __repr__(self) -> str:
         return f"Number({written(self)})"
