@@ -57,6 +57,18 @@ def shared() -> Path:
     return SHARED
 
 
+@pytest.fixture
+def real_cars(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Cars3D's own pictures, where they are: their file, which the data folder of the test has too."""
+    source = shared / "data" / "cars3d_64.npz"
+    if not source.exists():
+        pytest.skip("cars3d_64.npz is not here")
+    monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path))
+    (tmp_path / "cars3d").mkdir()
+    (tmp_path / "cars3d" / source.name).symlink_to(source)
+    return source
+
+
 @pytest.fixture(scope="session")
 def reference() -> Path:
     """Values that the original implementations gave; see tests/reference/README.md."""

@@ -109,15 +109,9 @@ def test_cut_npz_is_named(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_real_cars(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = shared / "data" / "cars3d_64.npz"
-    if not source.exists():
-        pytest.skip("cars3d_64.npz is not here")
-    monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path))
-    (tmp_path / "cars3d").mkdir()
-    (tmp_path / "cars3d" / source.name).symlink_to(source)
+def test_real_cars(real_cars: Path) -> None:
     data = Cars3D().load()
-    with np.load(source) as file:
+    with np.load(real_cars) as file:
         images = file["images"]
     assert len(data) == 17_568
     row = 2 * 24 * 183 + 5 * 183 + 77

@@ -98,15 +98,7 @@ def test_cars_are_drawn_without_their_pictures_and_these_are_asked_for_by_name()
         run.images(1)
 
 
-def test_the_printed_scores_of_cars_come_out_again(
-    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = shared / "data" / "cars3d_64.npz"
-    if not source.exists():
-        pytest.skip("cars3d_64.npz is not here")
-    monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path))
-    (tmp_path / "cars3d").mkdir()
-    (tmp_path / "cars3d" / source.name).symlink_to(source)
+def test_the_printed_scores_of_cars_come_out_again(real_cars: Path) -> None:
     seed = random.Random("zoo cars3d").randrange(10)
     model = uw.zoo().find(f"cars3d-beta_vae-{seed}")
     again = uw.load(f"zoo:{model.name}").evaluate(metrics=["mig", "mcc"], seeds=0).scores["mean"]
