@@ -1,10 +1,14 @@
 """What needs no training holds at any size: a theorem, a limit, a loophole of a metric."""
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from unweave.metrics.dimension.intrinsic import intrinsic
+from unweave.recipes.bonheme2023 import fig_8_4
 from unweave.recipes.locatello2019 import k_8
 from unweave.recipes.reproductions import find_reproduction
 from unweave.recipes.zietlow2022 import fig_7_6, theorem_1
@@ -52,3 +56,13 @@ def test_a_missing_factor_costs_the_beta_vae_metric_nothing(judge, monkeypatch):
     monkeypatch.setitem(k_8.N_TRAIN, "smoke", 500)
     monkeypatch.setattr(k_8, "N_TEST", 500)
     assert judge("k-8") == ["agrees"] * 3
+
+
+def test_the_dimension_by_the_code_is_written_out():
+    points = torch.randn(60, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    found = intrinsic(points, neighbours=fig_8_4.NEIGHBOURS)
+    sums = []
+    for point in points:
+        near = sorted((point - other).norm().item() for other in points)[1:21]
+        sums.append(sum(math.log(near[-1] / distance) for distance in near[:-1]) / (20 - 2))
+    assert fig_8_4._by_the_code(found) == pytest.approx([len(sums) / sum(sums)], rel=1e-12)

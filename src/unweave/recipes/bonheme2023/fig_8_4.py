@@ -58,6 +58,7 @@ def judge_with(points: Callable[[World, int], Tensor], size: str) -> Outcome:
         {"data": name}
         | {f"MLE, k = {int(k)}": round(fmean(values), 2) for k, values in lines[name].items()}
         | {f"MLE, k = {k}, MacKay and Ghahramani": round(_inverse(one, i), 2) for i, k in enumerate(NEIGHBOURS)}
+        | {"MLE, k = 20, as the code averages": round(fmean(_by_the_code(one)), 2)}
         | {"TwoNN": round(one.two_nn, 2)}
         for name, one in found.items()
     ]
@@ -72,6 +73,9 @@ def judge_with(points: Callable[[World, int], Tensor], size: str) -> Outcome:
     }
     words = (
         "Three draws of the examples; the published values are read off the text (4, 11 and 22 for k = 20).",
+        "The text averages the estimates of points (Levina and Bickel). The code behind the printed numbers averages"
+        " their inverses and divides by k − 2 where the formula has k − 1, so that the estimate is 18/19 of MacKay and"
+        " Ghahramani's with 20 neighbours. Both are judged.",
         "The source puts its 22 for CelebA beside the 26 of Pope et al. (2021) down to their averaging. It cannot be:"
         " they average the inverses, and a harmonic mean is never above the arithmetic one, as both tables show.",
     )
@@ -108,11 +112,20 @@ def _inverse(found: Intrinsic, place: int) -> float:
     return fmean(float(run.mackay_ghahramani[place]) for run in found.mle_runs)
 
 
+def _by_the_code(found: Intrinsic) -> list[float]:
+    """Each draw's estimate with 20 neighbours by the code behind the printed numbers."""
+    k, place = 20, NEIGHBOURS.index(20)
+    # 1/d = 1/(n (k − 2)) Σ_x Σ_{j<k} log T_k(x)/T_j(x), and MacKay and Ghahramani's has k − 1
+    return [(k - 2) / (k - 1) * float(run.mackay_ghahramani[place]) for run in found.mle_runs]
+
+
 def _of_data(name: str, found: Intrinsic, line: Mapping[float, Sequence[float]], size: str) -> Iterator[Comparison]:
     last, before = line[20.0], line[10.0]
     known = 2.0 if size == "smoke" else float(DATA_DIMENSION[name])
     what = f"{name}: dimension with 20 neighbours" + (", a square" if size == "smoke" else "")
-    yield compare_mean(what, last, known, tolerance=0.5 if size == "smoke" else 1.0)
+    tolerance = 0.5 if size == "smoke" else 1.0
+    yield compare_mean(what, last, known, tolerance=tolerance)
+    yield compare_mean(f"{what}, averaged as by the code", _by_the_code(found), known, tolerance=tolerance)
     change = abs(fmean(last) - fmean(before)) / fmean(last)
     yield _near(f"{name}: relative change from 10 to 20 neighbours (stable)", change, 0.1)
     if name != "celeba":
