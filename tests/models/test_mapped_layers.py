@@ -92,11 +92,14 @@ def test_a_mapped_discriminator_is_that_of_every_model() -> None:
     mapped = copy.deepcopy(made[0])
     mapped.product = MappedTrunk(mapped.convolutions, "tf32x3", "bf16", SLOPE)
     found: list[list[torch.Tensor]] = []
-    for trunk, dtype in ((mapped, torch.float32), (made[0].double(), torch.float64)):
+    plain = copy.deepcopy(made[0])
+    for trunk, dtype in ((mapped, torch.float32), (plain, torch.float32), (made[0].double(), torch.float64)):
         given = [one.to("cuda", dtype).requires_grad_() for one in (images, *held)]
         called = torch.vmap(lambda one, x, trunk=trunk.cuda(): functional_call(trunk, one, (x,)))
-        out = called(dict(zip(names, given[1:])), given[0])
+        with torch.autocast("cuda", torch.bfloat16, enabled=trunk is plain):
+            out = called(dict(zip(names, given[1:])), given[0])
         slope = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to("cuda", dtype)
         found.append([out, *torch.autograd.grad((out * slope).sum(), given)])
-    for name, one, other in zip(["out", "pixels", *names], *found):
-        assert (one - other).norm() <= 0.05 * other.norm(), name
+    # a number near 0 that rounding takes to the rectifier's other side changes a slope: PyTorch's bf16 knows that too
+    for name, one, rounded, exact in zip(["out", "pixels", *names], *found):
+        assert (one - exact).norm() <= 1.5 * (rounded - exact).norm() + 0.005 * exact.norm(), name

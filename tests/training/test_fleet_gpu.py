@@ -83,6 +83,22 @@ def test_bits_do_not_depend_on_partners_slot_or_size(objective: Objective) -> No
         assert torch.equal(history, rows[0][1])
 
 
+def test_bits_do_not_depend_on_the_latents_of_partners() -> None:
+    data, given = Micro().load().to("cuda"), [replace(experiment(n), latents=n) for n in (3, 20, 5)]
+    engines = [FleetEngine(members, data, print) for members in (given, *([one] for one in given))]
+    for engine in engines:
+        for step in range(5):
+            engine.advance(step, record=True)
+    assert len(engines[0].fleet.groups) == 1
+    for place, alone in enumerate(engines[1:]):
+        own, other = engines[0].weights(place), alone.weights(0)
+        assert all(torch.equal(own[name], other[name]) for name in own)
+        number, row = engines[0].group_of(place)
+        recorded, single = engines[0].rows()[number], alone.rows()[0]
+        assert recorded.columns == single.columns
+        assert torch.equal(recorded.values[row], single.values[0])
+
+
 @pytest.mark.parametrize("objective", [BetaVAE(), OBJECTIVE])
 def test_kernels_and_the_portable_path_agree(objective: Objective) -> None:
     data = Micro().load().to("cuda")

@@ -63,7 +63,7 @@ class Plan:
     )
     dense: Literal["auto", "mapped", "kernels"] = later(
         "auto",
-        help="fully connected models on a GPU: mapped by PyTorch, by kernels of our own, or (auto) small ones by these",
+        help="fully connected models on a GPU: auto and kernels take our own, mapped PyTorch's; kernels in bf16 too",
     )
 
     def resolve(self) -> "Plan":
@@ -172,11 +172,15 @@ class Experiment:
         return self.objective.iterations(self.steps)
 
     @property
+    def dense_kernels(self) -> bool:
+        """Whether kernels are tried that are made for stacks of fully connected models."""
+        wanted = self.plan.dense != "mapped" and self.plan.device.startswith("cuda")
+        return wanted and isinstance(self.network, MLP | Linear) and importlib.util.find_spec("triton") is not None
+
+    @property
     def whole_steps(self) -> bool:
         """Whether one kernel is tried that makes whole steps of small dense models, many at a time."""
-        wanted = self.plan.dense != "mapped" and self.plan.device.startswith("cuda")
-        known = isinstance(self.network, MLP | Linear) and type(self.objective) in (AE, VAE, BetaVAE)
-        return wanted and known and importlib.util.find_spec("triton") is not None
+        return self.dense_kernels and type(self.objective) in (AE, VAE, BetaVAE)
 
     @property
     def id(self) -> str:

@@ -43,7 +43,7 @@ def train(
         return run.path
     refuse_others(run, experiment)
     check_trackers(how.trackers)
-    if experiment.plan.precision == "bf16" or experiment.whole_steps or experiment.plan.dense == "kernels":
+    if experiment.plan.precision == "bf16" or experiment.dense_kernels:
         return _train_as_fleet(run, experiment, data, how)
     if data is not None:
         check_supervision(experiment, data)

@@ -12,6 +12,7 @@ os.environ["TRITON_INTERPRET"] = "1"
 
 from copy import deepcopy
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import triton.language as tl
@@ -26,12 +27,20 @@ from unweave.models.kernels import correlation, last
 from unweave.models.kernels.adam import adam_stack
 from unweave.models.kernels.conv_stack import conv_stack
 from unweave.models.kernels.mapped_layers import MappedTrunk
+from unweave.models.kernels.posterior import Totals, coded, latent_statistics, mapped_code
+from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.networks import Conv
 from unweave.models.networks.gan import SLOPE, SpectralTrunk
+from unweave.models.objectives.annealed_vae import AnnealedVAE
+from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.optimisers import Adam, StackedUpdate
+from unweave.models.posteriors import Code, Diagonal
 from unweave.training.batches import draw, images, source_of, stored
+from unweave.training.engine import summary
 from unweave.training.experiment import Experiment, Plan
+from unweave.training.fleet import engine as fleet_engine
+from unweave.training.fleet.engine import FleetEngine
 from unweave.training.fleet.fleet import advance, new_fleet, template_of, total_loss_of
 from unweave.training.fleet.members import arrange
 from unweave.training.fleet.portable import portable
@@ -195,12 +204,84 @@ def adam() -> dict[str, float]:
     }
 
 
+def company() -> dict[str, float]:
+    """Two steps of models with few and with many latents, together and alone: how far every part of them is."""
+    store = torch.randint(0, 256, (30, 8), generator=torch.Generator().manual_seed(7), dtype=torch.uint8)
+    data, found = Data(store, (1, 8, 8), "bits"), {}
+    given = [
+        Experiment(
+            Micro(), AnnealedVAE(rise=1) if n == 5 else BetaVAE(float(n)), Conv((16, 16), (4, 4), 16), batch_size=70,
+            latents=n, seed=n, init="pytorch", plan=Plan("cpu", 1),
+        )
+        for n in (3, 20, 5)
+    ]  # fmt: skip
+    engines = [_advanced(members, data) for members in (given, *([one] for one in given))]
+    for place, alone in enumerate(engines[1:]):
+        own, other = (Recorded(engine, member) for engine, member in ((engines[0], place), (alone, 0)))
+        name = f"{given[place].latents} latents"
+        found[f"{name}: columns"] = float(own.columns != other.columns)
+        found[f"{name}: history"] = (own.row - other.row).abs().max().item()
+        for part, weights in own.weights.items():
+            found[f"{name}: {part}"] = (weights - other.weights[part]).abs().max().item()
+    found["groups"] = float(len(engines[0].fleet.groups))
+    return found
+
+
+class Recorded:
+    """What a member of a fleet recorded last, and its weights."""
+
+    def __init__(self, engine: FleetEngine, member: int) -> None:
+        number, place = engine.group_of(member)
+        rows = engine.rows()[number]
+        self.columns, self.row, self.weights = rows.columns, rows.values[place], engine.weights(member)
+
+
+def _advanced(given: list[Experiment], data: Data) -> FleetEngine:
+    """A fleet on the kernels after two steps, as on a GPU."""
+
+    def arranged(experiments: list[Experiment], data: Data, say: Any) -> Any:
+        members = arrange(experiments, least=1, totals=True)
+        return members, conv_stack(template_of(members, data.shape), "fp32")
+
+    with patch.object(fleet_engine, "arranged", arranged):
+        engine = FleetEngine(given, data, print)
+    for step in (0, 1):
+        engine.advance(step, record=True)
+    return engine
+
+
+def codes() -> dict[str, float]:
+    """Codes, slopes, totals and statistics by the kernels and by PyTorch in double precision; 70 rows of 20 latents."""
+    generator = torch.Generator().manual_seed(3)
+    mean, log_variance, noise, weight = (torch.randn(3, 70, 20, generator=generator) for _ in range(4))
+    given = {"mean": mean.double().requires_grad_(), "log_variance": log_variance.double().requires_grad_()}
+    exact = mapped_code(Diagonal(), given, noise.double())
+    made = coded(Diagonal(), {"mean": mean, "log_variance": log_variance}, noise)
+    found = {name: _far(own, other) for name, own, other in zip(exact._fields, made.code, exact)}
+
+    def loss(code: StackedCode, kl: torch.Tensor) -> torch.Tensor:
+        parts = code.mean * weight + code.log_variance.sin() + code.sampled * weight * 2
+        return parts.sum() + (kl * weight[:, 0, 0]).sum()
+
+    kl, reconstruction = Totals.apply(made.code.kl, mean[..., 0].clone().requires_grad_())
+    found["total"] = _far(kl, exact.kl.sum(-1).mean(-1))
+    found["reconstruction"] = _far(reconstruction, mean[..., 0].double().mean(-1))
+    by_code, _ = made.slopes(loss(made.code, kl), {})
+    slopes = made.backward(by_code, weight, torch.float32)
+    total = loss(exact, exact.kl.sum(-1).mean(-1)) + (exact.sampled * weight).sum()
+    wanted = dict(zip(given, torch.autograd.grad(total, list(given.values()))))
+    found |= {f"slope by {name}": _far(slopes[name], wanted[name]) for name in given}
+    statistics = latent_statistics(made.code)
+    one = torch.stack([summary({"loss": exact.kl.sum()}, Code(*(p[i] for p in exact)))[1:] for i in range(3)])
+    return found | {"statistics": _far(statistics.flatten(1), one)}
+
+
 if __name__ == "__main__":
     name, _, precision = sys.argv[1].partition(" in ")
     precise = precision or "fp32"
     others = {
         "adam": adam, "discriminators": lambda: discriminators(precise), "leaky": lambda: leaky(precise, 1),
-        "leaky colours": lambda: leaky(precise, 3),
+        "leaky colours": lambda: leaky(precise, 3), "company": company, "codes": codes,
     }  # fmt: skip
     with watched():
         found = others[name]() if name in others else distances(name, precise)

@@ -81,6 +81,19 @@ def test_leaky_trunks_and_their_slopes_are_pytorchs(case: str, bound: float) -> 
     assert bound < 0.2 or max(found.values()) > 1e-4, "nothing was rounded"
 
 
+def test_codes_slopes_and_sums_are_those_of_double_precision() -> None:
+    found = interpreted("codes")
+    assert len(found) == 9
+    assert max(found.values()) < 1e-6, found
+
+
+def test_a_model_does_not_notice_wider_codes_beside_it() -> None:
+    found = interpreted("company")
+    assert found.pop("groups") == 2.0  # two β-VAEs share one, however many latents each has
+    assert len(found) > 40
+    assert max(found.values()) == 0.0, found
+
+
 def test_the_fused_update_is_adam_and_leaves_frozen_models() -> None:
     found = interpreted("adam")
     assert found["parameters"] < 1e-6

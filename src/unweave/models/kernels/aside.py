@@ -13,8 +13,8 @@ import torch
 Later = Callable[..., None]
 """Calls a function with arguments, now or a little later."""
 
-MOST = 0
-"""Models up to which a fleet leaves a part of the card idle. None: no card has tried it (benchmarks/dense.py does)."""
+MOST = 64
+"""Models up to which a fleet leaves a part of the card idle (benchmarks/dense.py)."""
 
 STREAMS = 4
 """Streams beside the main one: weight gradients need not wait for each other either."""

@@ -1,7 +1,8 @@
 """Stacks of convolutional VAEs on GPU kernels: encoder, decoder and Bernoulli loss for all models in one launch each.
 
-Only the networks are written out here. Posterior, objective and every other likelihood are the single-model code,
-mapped over the stack, and PyTorch differentiates them; the two meet at the encoder's heads and the sampled code.
+Only the networks are written out here, and the usual posterior (`unweave.models.kernels.posterior`). Objective and
+every other likelihood are the single-model code, mapped over the stack, and PyTorch differentiates them; the two meet
+at the code and the reconstruction losses.
 """
 
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from unweave.models.kernels.first import ready
 from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.layout import Layout, layout_of
 from unweave.models.kernels.pixels import BITS, BYTES, FLOATS, MASKS, Frame, pitch
+from unweave.models.kernels.posterior import coded, stacked_code
 from unweave.models.kernels.resident import up_forward
 from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.kernels.sums import add_up
@@ -27,11 +29,7 @@ from unweave.models.layers import Convolution
 from unweave.models.likelihoods import Bernoulli
 from unweave.models.networks.conv import ConvDecoder, ConvTrunk
 from unweave.models.objectives.factor_vae import CodeDiscriminator
-from unweave.models.posteriors import Deterministic, Diagonal, Posterior
 from unweave.shapes import Float, Shaped, Tensor
-
-ALIKE = 16
-"""Models whose small matrix products are computed together; fleets with such products are filled up to a multiple."""
 
 TotalLoss = Callable[[StackedCode, Float[Tensor, "model batch"]], Float[Tensor, ""]]
 
@@ -68,19 +66,15 @@ class ConvStack:
         seen = ready(self.convolutions[0], self._frame(examples), examples, self.precision.stored)
         shown = seen if seen[0].packing == MASKS else (self._frame(examples), examples)
         layers, heads = self._encode(weights, *seen)
-        heads = {name: head.requires_grad_() for name, head in heads.items()}
-        code = self._code(heads, noise)
-        kept, reconstructions, leaves = self._decode(weights, parameters, *shown, code.sampled.detach())
-        total = total_loss(code, reconstructions)
-        slopes = slopes_of(total, [*heads.values(), *leaves.values()], retain=True)
-        by_heads, by_leaves = slopes[: len(heads)], dict(zip(leaves, slopes[len(heads) :]))
+        code = coded(self.template.architecture.posterior, heads, noise)
+        kept, reconstructions, leaves = self._decode(weights, parameters, *shown, code.code.sampled.detach())
+        by_code, by_leaves = code.slopes(total_loss(code.code, reconstructions), leaves)
         by_sampled = self._decode_backward(weights, kept, by_leaves, gradients, later)
-        more = slopes_of(code.sampled, list(heads.values()), by_sampled)
-        by_heads = [slope + other for slope, other in zip(by_heads, more)]
-        self._encode_backward(weights, *seen, layers, dict(zip(heads, by_heads)), gradients, later)
+        by_heads = code.backward(by_code, by_sampled, self.precision.stored)
+        self._encode_backward(weights, *seen, layers, by_heads, gradients, later)
         if side is not None:
             side.join()
-        return gradients, code.detach()
+        return gradients, code.code.detach()
 
     @torch.no_grad()
     def code(
@@ -91,9 +85,6 @@ class ConvStack:
         frame = self._frame(examples)
         seen = ready(self.convolutions[0], frame, examples.contiguous(), self.precision.stored)
         _, heads = self._encode(weights, *seen)
-        return self._code(heads, noise)
-
-    def _code(self, heads: dict[str, Tensor], noise: Tensor) -> StackedCode:
         return stacked_code(self.template.architecture.posterior, heads, noise)
 
     def weights(self, parameters: Float[Tensor, "model size"]) -> Float[Tensor, "model size"]:
@@ -122,7 +113,7 @@ class ConvStack:
         *images, features = layers
         so_far, last = None, list(self.heads)[-1]
         for name, head in self.heads.items():
-            slope = slopes[name].to(stored).contiguous()
+            slope = slopes[name]
             later(dense_weight_gradient, head, slope, features, gradients, product)
             dtype, like = (stored, features) if name == last else (torch.float32, None)
             so_far = dense_input_gradient(head, slope, weights, product, dtype=dtype, like=like, add=so_far)
@@ -244,29 +235,7 @@ def conv_stack(template: Autoencoder, precision: str) -> ConvStack:
     )
 
 
-def stacked_code(
-    posterior: Posterior, heads: dict[str, Tensor], noise: Float[Tensor, "model batch latent"]
-) -> StackedCode:
-    """The codes of all models from their heads' outputs."""
-
-    def one(heads: dict[str, Tensor], noise: Tensor) -> tuple[Tensor, ...]:
-        code = posterior.code(heads, noise)
-        return code.mean, code.log_variance, code.sampled, code.kl
-
-    # small products of matrices go in equal portions: a library chooses its way by how many there are
-    portion = None if isinstance(posterior, Diagonal | Deterministic) else ALIKE
-    return StackedCode(*torch.vmap(one, chunk_size=portion)(heads, noise))
-
-
 def affine_of(layout: Layout, name: str) -> Affine:
     """A dense layer's sizes and places."""
     n_outputs, n_inputs = layout.shapes[layout.names.index(f"{name}.weight")]
     return Affine(n_inputs, n_outputs, layout.offsets[f"{name}.weight"], layout.offsets[f"{name}.bias"])
-
-
-def slopes_of(of: Tensor, by: list[Tensor], weight: Tensor | None = None, *, retain: bool = False) -> list[Tensor]:
-    """The slopes of a number (or, weighted, of several) by tensors; 0 for those that it does not depend on."""
-    if not of.requires_grad:
-        return [torch.zeros_like(leaf) for leaf in by]
-    found = torch.autograd.grad(of, by, weight, retain_graph=retain, allow_unused=True)
-    return [torch.zeros_like(leaf) if slope is None else slope for leaf, slope in zip(by, found)]

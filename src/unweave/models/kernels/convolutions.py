@@ -133,15 +133,17 @@ def _sums(wanted: Tensor | None, n_models: int, tiles: int, channels: int) -> Te
 
 
 TUNED: dict[tuple[str, int, int], Tiles] = {
-    ("down", 32, 32): Tiles(128, 64, 4, 3),
-    ("down", 32, 64): Tiles(128, 64, 4, 3),
+    ("down", 32, 32): Tiles(128, 32, 4, 4),
+    ("down", 32, 64): Tiles(128, 32, 4, 4),
     ("down", 64, 64): Tiles(128, 64, 4, 3),
+    ("down", 64, 128): Tiles(128, 64, 8, 3),
+    ("down", 128, 128): Tiles(128, 64, 8, 3),
     ("up", 32, 32): Tiles(128, 4, 4, 3),
     ("up", 32, 64): Tiles(128, 4, 4, 3),
     ("up", 64, 64): Tiles(128, 1, 4, 1),
     ("correlate", 32, 32): Tiles(64, 2, 4, 3),
-    ("correlate", 32, 64): Tiles(64, 1, 4, 4),
-    ("correlate", 64, 64): Tiles(64, 2, 8, 3),
+    ("correlate", 32, 64): Tiles(32, 2, 8, 4),
+    ("correlate", 64, 64): Tiles(32, 1, 4, 3),
 }
 """By kernel, big and small channels, for bf16 on an H200 (benchmarks/tune.py). ``run`` is the length of a product for
 ``down``, parities at a time for ``up``, kernel rows at a time for ``correlate``."""

@@ -1,7 +1,7 @@
 """Stacks of fully connected VAEs on GPU kernels: all layers of all models in one launch each, gradients into one row.
 
-As for convolutions only the networks are written out: posterior and objective are the single-model code, mapped over
-the stack, and PyTorch differentiates them; the two meet at the encoder's heads and the sampled code.
+As for convolutions only the networks are written out, and the usual posterior; the objective is the single-model code,
+mapped over the stack, and PyTorch differentiates it.
 """
 
 # ruff: noqa: N803
@@ -15,11 +15,12 @@ from torch import nn
 
 from unweave.models.autoencoder import Autoencoder
 from unweave.models.kernels.code_stack import CodeStack, code_stack
-from unweave.models.kernels.conv_stack import TotalLoss, affine_of, slopes_of, stacked_code
+from unweave.models.kernels.conv_stack import TotalLoss, affine_of
 from unweave.models.kernels.convolutions import PRECISIONS, Precision
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
 from unweave.models.kernels.elementwise import kind_of, loss_and_slope, variance_of
 from unweave.models.kernels.layout import Layout, layout_of
+from unweave.models.kernels.posterior import coded, stacked_code
 from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.networks.mlp import Layers, MLPDecoder
 from unweave.models.objectives.factor_vae import CodeDiscriminator
@@ -52,24 +53,21 @@ class DenseKernels:
         """The gradient of every model's loss, and the codes it was computed from."""
         gradients, stored = self._row(parameters), self.precision.stored
         encoded, heads = self._encode(weights, examples)
-        heads = {name: head.requires_grad_() for name, head in heads.items()}
-        code = self._code(heads, noise)
-        decoded = self._through(self.hidden, self.curved[1], code.sampled.detach().to(stored).contiguous(), weights)
+        code = coded(self.template.architecture.posterior, heads, noise)
+        sampled = code.code.sampled.detach().to(stored)
+        decoded = self._through(self.hidden, self.curved[1], sampled, weights)
         outputs = dense_forward(
             self.output, decoded[-1], weights, self.precision.product, activate=False, dtype=torch.float32
         )
         losses, leaves, slope = self._losses(parameters, examples, outputs)
-        total = total_loss(code, losses)
-        slopes = slopes_of(total, [*heads.values(), *leaves.values()], retain=True)
-        by_heads, by_leaves = slopes[: len(heads)], dict(zip(leaves, slopes[len(heads) :]))
+        by_code, by_leaves = code.slopes(total_loss(code.code, losses), leaves)
         if "log_noise" in leaves:
             self.layout.views(gradients)["log_noise"].copy_(by_leaves["log_noise"])
         slope = slope * by_leaves["losses"][..., None] if slope is not None else by_leaves["outputs"]
         by_sampled = self._decode_backward(weights, decoded, slope.to(stored), gradients)
-        more = slopes_of(code.sampled, list(heads.values()), by_sampled)
-        by_heads = [one + other for one, other in zip(by_heads, more)]
-        self._encode_backward(weights, encoded, dict(zip(heads, by_heads)), gradients)
-        return gradients, code.detach()
+        by_heads = code.backward(by_code, by_sampled, stored)
+        self._encode_backward(weights, encoded, by_heads, gradients)
+        return gradients, code.code.detach()
 
     @torch.no_grad()
     def code(
@@ -77,7 +75,7 @@ class DenseKernels:
         noise: Float[Tensor, "model batch latent"],
     ) -> StackedCode:  # fmt: skip
         """The codes of some models (rows of the stack) for a batch each."""
-        return self._code(self._encode(weights, examples)[1], noise)
+        return stacked_code(self.template.architecture.posterior, self._encode(weights, examples)[1], noise)
 
     def weights(self, parameters: Float[Tensor, "model size"]) -> Float[Tensor, "model size"]:
         """What the kernels read: the parameters, rounded to what is stored between layers."""
@@ -86,9 +84,6 @@ class DenseKernels:
     def network(self, module: nn.Module) -> CodeStack | None:
         """Kernels for FactorVAE's discriminators; others are mapped."""
         return code_stack(module, self.precision) if isinstance(module, CodeDiscriminator) else None
-
-    def _code(self, heads: dict[str, Tensor], noise: Tensor) -> StackedCode:
-        return stacked_code(self.template.architecture.posterior, heads, noise)
 
     def _encode(self, weights: Tensor, examples: Tensor) -> tuple[list[Tensor], dict[str, Tensor]]:
         stored, product = self.precision.stored, self.precision.product
@@ -144,7 +139,7 @@ class DenseKernels:
         stored, product = self.precision.stored, self.precision.product
         so_far, last, features = None, list(self.heads)[-1], seen[-1]
         for name, head in self.heads.items():
-            slope = slopes[name].to(stored).contiguous()
+            slope = slopes[name]
             dense_weight_gradient(head, slope, features, gradients, product)
             if self.trunk:
                 dtype, like = (stored, features) if name == last else (torch.float32, None)

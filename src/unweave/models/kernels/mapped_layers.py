@@ -23,9 +23,6 @@ Big = Float[Tensor, "model batch height2 width2 big"]
 Small = Float[Tensor, "model batch height width small"]
 Weights = Float[Tensor, "model small big row column"]
 
-DISCRIMINATORS = False
-"""Whether discriminators' trunks go through fused kernels in bf16: right in Triton's interpreter, not yet on a card."""
-
 LEAST_CHANNELS = 16
 """Of both images; products of fewer are not worth a kernel."""
 
@@ -42,12 +39,7 @@ def map_convolutions(network: nn.Module, product: str, precision: str) -> None:
             layer.product = Mapped(product, "down" if isinstance(layer, Convolution) else "up")
         if isinstance(layer, ConvTrunk) and not covers(*_channels(layer)):
             layer.product = MappedTrunk(layer.convolutions, product, precision)
-        if (
-            isinstance(layer, SpectralTrunk)
-            and DISCRIMINATORS
-            and precision == "bf16"
-            and not covers(*_channels(layer), first_most=128)
-        ):
+        if isinstance(layer, SpectralTrunk) and precision == "bf16" and not covers(*_channels(layer), first_most=128):
             layer.product = MappedTrunk(layer.convolutions, product, precision, SLOPE)
 
 

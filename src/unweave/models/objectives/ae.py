@@ -13,6 +13,7 @@ class AE(Objective):
     """No regulariser, and a deterministic code."""
 
     name: ClassVar[str] = "ae"
+    sees_totals: ClassVar[bool] = True
     posterior: ClassVar[Posterior] = Deterministic()
 
     def terms(self, code: Code, context: Context) -> Terms:

@@ -17,6 +17,7 @@ class AnnealedVAE(Objective):
     """γ |KL − C(t)|, with C rising linearly from 0 to ``capacity`` over the first ``rise`` steps."""
 
     name: ClassVar[str] = "annealed_vae"
+    sees_totals: ClassVar[bool] = True
     gamma: Scalar = number(1000.0, least=0, help="weight of the distance to the capacity")
     capacity: Scalar = number(25.0, least=0, help="nats at the end of the rise")
     rise: int = number(100_000, least=1, most=10**12, help="steps until the capacity is reached")

@@ -15,6 +15,7 @@ class VAE(Objective):
     """The evidence lower bound: reconstruction + KL."""
 
     name: ClassVar[str] = "vae"
+    sees_totals: ClassVar[bool] = True
 
     def terms(self, code: Code, context: Context) -> Terms:
         kl = total_kl(code)
@@ -26,6 +27,7 @@ class BetaVAE(Objective):
     """β KL: the larger β, the fewer latents are worth their price."""
 
     name: ClassVar[str] = "beta_vae"
+    sees_totals: ClassVar[bool] = True
     beta: Scalar = number(4.0, least=0, help="weight of the KL")
 
     def terms(self, code: Code, context: Context) -> Terms:

@@ -2,18 +2,22 @@
 
 from abc import abstractmethod
 from dataclasses import replace
+from typing import ClassVar
 
 import torch
 from torch import nn
 
 from unweave.models.autoencoder import Architecture, Autoencoder
 from unweave.models.method import MODEL, Batch, Context, Method, Phase, Terms
-from unweave.models.posteriors import Code, Posterior
+from unweave.models.posteriors import Code, Deterministic, Diagonal, Posterior
 from unweave.shapes import Float, Tensor
 
 
 class Objective(Method):
     """A method with one VAE. One that only adds a regulariser has nothing to write but its :meth:`terms`."""
+
+    sees_totals: ClassVar[bool] = False
+    """Whether the :meth:`terms` written here ask a code for its :func:`total_kl` alone, which fleets sum at once."""
 
     @property
     def training_posterior(self) -> Posterior:
@@ -44,7 +48,7 @@ class Objective(Method):
     def totals(self, code: Code, reconstructions: Float[Tensor, " batch"], context: Context) -> Terms:
         """All terms, for a code and the losses of the reconstructions from it."""
         terms = self.terms(code, context)
-        reconstruction = reconstructions.mean()
+        reconstruction = reconstructions.mean() if reconstructions.dim() else reconstructions
         # loss = reconstruction + min(1, t / warmup) · regulariser
         weight, regulariser = self.reconstruction_weight, _share(context) * terms["regulariser"]
         loss = (reconstruction if weight == 1.0 else weight * reconstruction) + regulariser
@@ -52,8 +56,18 @@ class Objective(Method):
 
 
 def total_kl(code: Code) -> Float[Tensor, ""]:
-    """KL(q(z|x) ‖ p(z)), summed over latents, averaged over the batch."""
-    return code.kl.sum(-1).mean()
+    """KL(q(z|x) ‖ p(z)), summed over latents, averaged over the batch; a single number is that already."""
+    return code.kl.sum(-1).mean() if code.kl.dim() else code.kl
+
+
+def known_by_totals(method: Method) -> bool:
+    """Whether a method's loss is one of two numbers: of the mean reconstruction loss and the total KL."""
+    if not isinstance(method, Objective) or not isinstance(method.training_posterior, Diagonal | Deterministic):
+        return False
+    # whoever writes terms of its own promises for itself; what changes the loss has promised nothing
+    writer = next(kind for kind in type(method).__mro__ if "terms" in vars(kind))
+    same = all(getattr(type(method), name) is getattr(Objective, name) for name in ("loss", "totals", "phases"))
+    return same and bool(vars(writer).get("sees_totals", False))
 
 
 def _share(context: Context) -> float | Tensor:

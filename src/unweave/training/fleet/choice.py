@@ -10,8 +10,10 @@ from torch import nn
 
 from unweave.data.world import Data
 from unweave.models import Autoencoder
+from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.networks import Conv
 from unweave.models.objectives import MODEL
+from unweave.shapes import Tensor
 from unweave.training.batches import rehearse_anywhere
 from unweave.training.experiment import Experiment, Form
 from unweave.training.fleet.backend import Backend
@@ -109,7 +111,7 @@ def arranged(experiments: Sequence[Experiment], data: Data, say: Callable[[str],
     members = arrange(experiments, least=least_group(experiments[0]))
     if not experiments[0].plan.device.startswith("cuda"):
         return members, choose_backend(members, data, say)
-    without = arrange(experiments, least=1)
+    without = arrange(experiments, least=1, totals=True)
     backend = choose_backend(without, data, say)
     return (without if backend.name == "kernels" else members), backend
 
@@ -121,8 +123,11 @@ def choose_backend(members: Members, data: Data, say: Callable[[str], None]) -> 
     if not first.plan.device.startswith("cuda"):
         return dense_stack(template) or portable(template)
     precision = choose_precision(first)
-    if not isinstance(first.network, Conv) and (first.plan.dense != "kernels" or _is_narrow(template)):
-        return portable(template)  # PyTorch's batched products
+    if not isinstance(first.network, Conv):
+        if first.plan.dense == "mapped" or _is_narrow(template):
+            return portable(template)  # PyTorch's batched products
+        # where nobody asked for kernels, nothing is rounded further than PyTorch would
+        precision = "tf32" if first.plan.dense == "auto" and precision == "bf16" else precision
     try:
         backend = _kernels(template, precision)
         _try(backend, first, members.latents, data)
@@ -181,8 +186,16 @@ def choose_precision(experiment: Experiment) -> str:
     return precision
 
 
+def _sum_of_totals(code: StackedCode, reconstructions: Tensor) -> Tensor:
+    from unweave.models.kernels.posterior import Totals
+
+    return torch.stack(Totals.apply(code.kl, reconstructions)).sum()
+
+
 def _try(backend: Any, experiment: Experiment, latents: int, data: Data) -> None:
     """One step on nothing: kernels are compiled here, where a failure can still be answered."""
+    from unweave.models.kernels.posterior import latent_statistics
+
     size = (ALIKE, experiment.batch_size)
     with torch.device(experiment.plan.device):
         parameters = torch.zeros(ALIKE, backend.layout.size)
@@ -191,6 +204,7 @@ def _try(backend: Any, experiment: Experiment, latents: int, data: Data) -> None
         examples = data.store[places] if as_stored else torch.zeros(*size, *data.shape)
         noise = torch.zeros(*size, latents + backend.template.architecture.posterior.n_told)
         weights = backend.weights(parameters)
-        backend.gradients(parameters, weights, examples, noise, lambda codes, losses: losses.sum() + codes.kl.sum())
+        _, code = backend.gradients(parameters, weights, examples, noise, _sum_of_totals)
+        latent_statistics(code)
     torch.cuda.synchronize()
     backend.rows.clear()

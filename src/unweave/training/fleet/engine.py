@@ -7,12 +7,12 @@ import torch
 from unweave.data.world import Data
 from unweave.models.optimisers import Tensors
 from unweave.training.batches import source_of
-from unweave.training.engine import Failure, Rows, blame
+from unweave.training.engine import LATENT_STATISTICS, Failure, Rows, blame
 from unweave.training.experiment import Experiment, form_of
 from unweave.training.fleet.choice import arranged, least_group, use_kernels
 from unweave.training.fleet.fleet import Fleet, Group, new_fleet
 from unweave.training.fleet.mapped import MappedFleet, new_mapped_fleet
-from unweave.training.fleet.members import arrange, is_mapped
+from unweave.training.fleet.members import Members, arrange, is_mapped
 from unweave.training.fleet.stepper import Stepper
 from unweave.training.fleet.whole_steps import WholeSteps, whole_steps
 
@@ -35,6 +35,7 @@ class FleetEngine:
             self.stepper = whole_steps(fleet, source, say) or Stepper(fleet, source, say)
         self.none_left = False
         self.stacked = {given: place for place, given in enumerate(members.given) if given >= 0}
+        self.recorded = recorded_together(members)
 
     @property
     def fleet(self) -> Fleet | MappedFleet:
@@ -57,9 +58,19 @@ class FleetEngine:
         return self.none_left
 
     def rows(self) -> list[Rows]:
-        return [Rows(group.columns, group.row.clone()) for group in self.fleet.groups if group.row is not None]
+        groups = self.fleet.groups
+        return [_rows_of(groups[number], part, latents) for number, part, latents in self.recorded]
 
     def group_of(self, member: int) -> tuple[int, int]:
+        number, place = self._place_of(member)
+        return next(
+            (row, place - part.start)
+            for row, (group, part, _) in enumerate(self.recorded)
+            if group == number and part.start <= place < part.stop
+        )
+
+    def _place_of(self, member: int) -> tuple[int, int]:
+        """The group of a member in the stack, and its place there."""
         stacked = self.stacked[member]
         number, group = next((n, g) for n, g in enumerate(self.fleet.groups) if stacked < g.place.stop)
         return number, stacked - group.place.start
@@ -67,7 +78,7 @@ class FleetEngine:
     def terms(self) -> list[dict[str, float]]:
         alive = self.fleet.alive.tolist()
         told = [_told(group) for group in self.fleet.groups]
-        members = [self.group_of(member) for member in range(len(self.experiments)) if alive[self.stacked[member]]]
+        members = [self._place_of(member) for member in range(len(self.experiments)) if alive[self.stacked[member]]]
         return [told[group][place] for group, place in members]
 
     def weights(self, member: int) -> Tensors:
@@ -77,7 +88,7 @@ class FleetEngine:
         step = int(self.fleet.failed_at[self.stacked[member]])
         if step < 0:
             return None
-        number, place = self.group_of(member)
+        number, place = self._place_of(member)
         group = self.fleet.groups[number]
         return blame(step, dict(zip(group.terms, group.failed_terms[place].tolist())))
 
@@ -99,6 +110,7 @@ class FleetEngine:
             layouts = {f"{name}/": stack.layout for name, stack in fleet.stacks.items()}
         else:
             layouts = {"": fleet.backend.layout}
+        tensors = _regrouped(tensors, [group.place for group in fleet.groups])
         for start, layout in layouts.items():
             kinds = f"{start}parameters", f"{start}optimiser/"
             tensors = {n: layout.fitted(t) if n.startswith(kinds) else t for n, t in tensors.items()}
@@ -110,6 +122,43 @@ class FleetEngine:
     def close(self) -> None:
         """The end of the fleet, while its data is still there."""
         self.stepper.close()
+
+
+def recorded_together(members: Members) -> list[tuple[int, slice, int]]:
+    """Neighbours with one method and codes of one size, which have the same columns: group, places there, latents."""
+    found: list[tuple[int, slice, int]] = []
+    for number, group in enumerate(members.groups):
+        for place, experiment in enumerate(members.experiments[group]):
+            if found and (found[-1][0], found[-1][2]) == (number, experiment.latents):
+                found[-1] = number, slice(found[-1][1].start, place + 1), experiment.latents
+            else:
+                found.append((number, slice(place, place + 1), experiment.latents))
+    return found
+
+
+def _rows_of(group: Group, part: slice, latents: int) -> Rows:
+    """What some members of a group recorded: of a code narrower than the group's, its own latents."""
+    assert group.row is not None
+    row = group.row[part]
+    if latents == group.latents:
+        return Rows(group.columns, row.clone())
+    terms, statistics = row[:, : len(group.terms)], row[:, len(group.terms) :].unflatten(1, (-1, group.latents))
+    columns = [name for name in group.columns if not _is_beyond(name, latents)]
+    return Rows(columns, torch.cat([terms, statistics[..., :latents].flatten(1)], 1))
+
+
+def _is_beyond(column: str, latents: int) -> bool:
+    statistic, _, number = column.rpartition("_")
+    return statistic in LATENT_STATISTICS and int(number) >= latents
+
+
+def _regrouped(tensors: Tensors, places: Sequence[slice]) -> Tensors:
+    """Terms of models that failed, in these groups: neighbours may have been several groups when they were saved."""
+    count = sum(name.endswith("/failed_terms") for name in tensors)
+    if count <= len(places):
+        return tensors
+    whole = torch.cat([tensors[f"group{number}/failed_terms"] for number in range(count)])
+    return tensors | {f"group{number}/failed_terms": whole[place] for number, place in enumerate(places)}
 
 
 def _told(group: Group) -> list[dict[str, float]]:

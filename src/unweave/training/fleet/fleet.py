@@ -15,6 +15,7 @@ from unweave.models import Autoencoder, Method
 from unweave.models.kernels.aside import aside, in_turn
 from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.objectives import MODEL, Batch, Context, Phase, Terms, new_networks
+from unweave.models.objectives.objective import known_by_totals
 from unweave.models.optimisers import StackedUpdate, Tensors
 from unweave.models.posteriors import Code
 from unweave.shapes import Bool, Float, Int, Tensor
@@ -31,10 +32,11 @@ MOST_TERMS = 16
 
 @dataclass
 class Group:
-    """Neighbours in the stack with the same method (but for its scalars) and the same latent size.
+    """Neighbours in the stack with the same method (but for its scalars); ``latents`` of the largest code among them.
 
     ``networks`` are those beside the model, by name. ``doubles`` are added to the members only where their losses are
-    computed, see :func:`unweave.training.fleet.members.arrange`.
+    computed, see :func:`unweave.training.fleet.members.arrange`. With ``totals`` the backend's kernels sum what the
+    losses see, and members may differ in their latents.
     """
 
     place: slice
@@ -45,6 +47,7 @@ class Group:
     networks: dict[str, StackedNetwork]
     failed_terms: Float[Tensor, "model term"]
     doubles: int = 0
+    totals: bool = False
     terms: Tensors = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     row: Float[Tensor, "model column"] | None = None
@@ -148,7 +151,7 @@ def advance(fleet: Fleet, source: Source, draws: Draws, *, record: bool, step: i
     good, prepared = beside.join()
     with torch.no_grad():
         rounded = None if fleet.weights is fleet.parameters else fleet.weights
-        fused = fleet.members.experiments[0].plan.dense == "kernels"
+        fused = fleet.backend.name == "kernels"
         given = StackedUpdate(gradients, fleet.learning_rate, now + 1, good, rounded, prepared, fused)
         optimiser.update_stack(fleet.parameters, fleet.optimiser_state, given)
         if before is not None:
@@ -208,9 +211,15 @@ def total_loss_of(fleet: Fleet, draws: Draws, known: Callable[[], None] = lambda
     """
 
     def total(code: StackedCode, reconstructions: Tensor) -> Tensor:
-        losses = [_loss(fleet, group, code, reconstructions, draws) for group in fleet.groups]
+        summed = _totals(fleet, code, reconstructions)
+        losses = [
+            _loss_of_totals(fleet, group, summed, draws)
+            if group.totals
+            else _loss(fleet, group, code, reconstructions, draws)
+            for group in fleet.groups
+        ]
         known()
-        return torch.stack(losses).sum()
+        return torch.stack(losses).sum() if len(losses) > 1 else losses[0]
 
     return total
 
@@ -257,7 +266,8 @@ def _group(
     backend: Backend,
     device: torch.device,
 ) -> Group:
-    first = experiments[0]
+    first, n_doubles = experiments[0], max(0, ALIKE - len(experiments)) if device.type == "cuda" else 0
+    totals = backend.name == "kernels" and known_by_totals(first.objective)
     updated = {name: phase for phase in first.objective.phases() for name in phase.updates if name != MODEL}
     networks = {
         name: stacked_network([each[name] for each in modules], phase.optimiser or first.optimiser, backend.network)
@@ -267,11 +277,12 @@ def _group(
         place,
         first.objective,
         scalars_of([experiment.objective for experiment in experiments], device),
-        first.latents,
+        max(experiment.latents for experiment in experiments),
         first.warmup,
         networks,
         torch.zeros(len(experiments), MOST_TERMS, device=device),
-        max(0, ALIKE - len(experiments)) if device.type == "cuda" else 0,
+        0 if totals else n_doubles,  # numbers alone need no company
+        totals,
     )
 
 
@@ -316,6 +327,32 @@ def _loss(fleet: Fleet, group: Group, code: StackedCode, reconstructions: Tensor
 
     mapped = (_own(group, code), reconstructions[group.place], group.scalars, own, _parts(group, phase, draws))
     terms = _each(group, one, mapped)
+    group.terms = {name: term.detach() for name, term in terms.items()}
+    total: Tensor = terms["loss"].sum()
+    return total
+
+
+def _totals(fleet: Fleet, code: StackedCode, reconstructions: Tensor) -> dict[str, Tensor]:
+    """Every model's total KL and mean reconstruction loss, where some loss sees no more."""
+    if not any(group.totals for group in fleet.groups):
+        return {}
+    from unweave.models.kernels.posterior import Totals
+
+    kl, reconstruction = Totals.apply(code.kl, reconstructions)
+    return {"kl": kl, "reconstruction": reconstruction}
+
+
+def _loss_of_totals(fleet: Fleet, group: Group, summed: Tensors, draws: Draws) -> Tensor:
+    """The same loss from two numbers a model."""
+    nothing = torch.empty(0)
+
+    def one(summed: Tensors, scalars: Tensors) -> Terms:
+        code = Code(nothing, nothing, nothing, summed["kl"])
+        networks = {MODEL: _Passed(seen=(code, summed["reconstruction"]))}
+        context = Context(draws["steps"], fleet.n_examples, group.warmup, networks)
+        return _phase(group, 0, scalars).loss(_Parts({}), context)[0]
+
+    terms = torch.vmap(one)({name: each[group.place] for name, each in summed.items()}, group.scalars)
     group.terms = {name: term.detach() for name, term in terms.items()}
     total: Tensor = terms["loss"].sum()
     return total
@@ -428,11 +465,17 @@ def keep_failed(group: Group, now: Bool[Tensor, " model"]) -> None:
 
 def record_row(group: Group, code: StackedCode) -> None:
     """Keep a row for the history: every member's terms of this step, and the statistics of its code."""
+    group.columns = columns({name: term[0] for name, term in group.terms.items()}, group.latents)
+    if group.totals:
+        from unweave.models.kernels.posterior import latent_statistics
+
+        found = latent_statistics(StackedCode(*_own(group, code)))
+        group.row = torch.cat([torch.stack(list(group.terms.values()), 1), found.flatten(1)], 1)
+        return
 
     def one(terms: Terms, fields: tuple[Tensor, ...]) -> Tensor:
         return summary(terms, Code(*fields))
 
-    group.columns = columns({name: term[0] for name, term in group.terms.items()}, group.latents)
     rows = torch.vmap(one)(*(_filled(given, group.doubles) for given in (group.terms, _own(group, code))))
     group.row = rows[: group.place.stop - group.place.start]
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from unweave.config import hints, to_plain
 from unweave.data.world import World
 from unweave.models.method import Given
 from unweave.models.objectives import MODEL, Method
+from unweave.models.objectives.objective import known_by_totals
 from unweave.models.posteriors import Deterministic, Diagonal
 from unweave.shapes import Float, Scalar, Tensor
 from unweave.training.experiment import Experiment
@@ -43,13 +44,14 @@ class Members:
         return max(experiment.latents for experiment in self.experiments)
 
 
-def arrange(experiments: Sequence[Experiment], *, least: int = 2) -> Members:
+def arrange(experiments: Sequence[Experiment], *, least: int = 2, totals: bool = False) -> Members:
     """Sort members into groups that one call of an objective can serve.
 
     A stack of one takes other routes through the libraries than a stack of several, with other last bits. So a
     group smaller than ``least`` is filled up with doubles of its first member, whose results are thrown away. GPU
     kernels give every model its own bits in any company, and then only small products of matrices, and losses, need
-    doubles: with ``least=1`` members that make no such products get none here.
+    doubles: with ``least=1`` members that make no such products get none here. With ``totals``, neighbours whose
+    losses see no single latent are one group, however many latents each has.
     """
     check_structure(experiments)
     keyed: dict[str, list[int]] = {}
@@ -57,10 +59,14 @@ def arrange(experiments: Sequence[Experiment], *, least: int = 2) -> Members:
         keyed.setdefault(_group_key(experiment), []).append(place)
     chosen: list[Experiment] = []
     given: list[int] = []
-    groups = []
+    groups: list[slice] = []
     for places in keyed.values():
-        doubles = _doubles(experiments[places[0]], len(places), least)
-        groups.append(slice(len(chosen), len(chosen) + len(places) + doubles))
+        first = experiments[places[0]]
+        doubles = _doubles(first, len(places), least)
+        start, stop = len(chosen), len(chosen) + len(places) + doubles
+        if totals and groups and not doubles and _one_loss(chosen[-1], first):
+            start = groups.pop().start
+        groups.append(slice(start, stop))
         chosen += [experiments[place] for place in places] + [experiments[places[0]]] * doubles
         given += places + [-1] * doubles
     return Members(tuple(chosen), tuple(given), tuple(groups))
@@ -155,3 +161,8 @@ def _fixed(component: Any) -> dict[str, Any]:
 
 def _group_key(experiment: Experiment) -> str:
     return str((_fixed(experiment.objective), experiment.latents, experiment.warmup))
+
+
+def _one_loss(one: Experiment, other: Experiment) -> bool:
+    """Whether the losses of two members are the same lines for both, though their codes differ in size."""
+    return known_by_totals(one.objective) and _group_key(one) == _group_key(replace(other, latents=one.latents))
