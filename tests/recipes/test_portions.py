@@ -25,7 +25,8 @@ from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.measure_only import measure_only, missing
 from unweave.studies.measures.codes import Codes
-from unweave.studies.pack import Pack
+from unweave.studies.measures.measure import Measure
+from unweave.studies.pack import Pack, measuring
 from unweave.studies.results import Results
 from unweave.studies.run import run_study
 from unweave.studies.store import Store
@@ -79,6 +80,38 @@ def test_a_portion_stops_in_time_and_the_next_one_goes_on(tmp_path: Path, monkey
     second = run_portion([study()], tmp_path / "two", tmp_path / "found", minutes=100)
     assert second.settled == 4
     assert second.new == 4 - first.settled
+
+
+class Watched(Executor):
+    """Remembers how many models were trained together."""
+
+    workers = 1
+
+    def __init__(self) -> None:
+        self.fleets: list[int] = []
+
+    def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
+        def told(pack: Pack) -> Sequence[Pack] | None:
+            self.fleets += [len(pack.experiments)] * pack.trains
+            return ended(pack)
+
+        Here()(packs, root, how, told)
+
+
+def test_what_follows_from_models_of_one_fleet_is_one_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def one_by_one(some: Sequence[Experiment], measures: Sequence[Measure], *, workers: int) -> list[Pack]:
+        return measuring(some, measures, workers=len(some))
+
+    def wider(results: Results) -> list[Experiment]:
+        measured = [one for one in results.experiments if results.found(one, Codes(64)) is not None]
+        return [replace(one, latents=5) for one in measured if one.latents == 3]
+
+    monkeypatch.setattr(portions, "measuring", one_by_one)
+    watched = Watched()
+    searching = replace(study(), follow_up=wider)
+    found = run_portion([searching], tmp_path / "one", tmp_path / "found", minutes=10, execute=watched)
+    assert (found.settled, found.asked) == (8, 8)
+    assert watched.fleets == [4, 4]
 
 
 def test_the_next_number_of_models_is_what_fits() -> None:

@@ -139,6 +139,8 @@ class _Work:
         """Ids of all that was handed out to be trained."""
         self.training = 0
         """Packs that are trained now."""
+        self.together: list[set[str]] = []
+        """Ids of models that were trained together, as far as they are still to be measured."""
         self.written = time.monotonic()
         take_in(folder, store)
         self.latest = self.look()
@@ -148,10 +150,14 @@ class _Work:
         """Train what is ready, measure it, and go on with what follows, until time is up or nothing is left."""
 
         def ended(pack: Pack) -> list[Pack]:
-            self.training -= pack.trains
-            following = self._unmeasured(pack.experiments) if pack.trains else []
             if not pack.trains:
                 self._write_if_due()
+                # what follows from models of one fleet is one fleet again, and not one for each of them
+                return self._ready() if self._is_last(pack) and not how.stop() else []
+            self.training -= 1
+            following = self._unmeasured(pack.experiments)
+            if following:
+                self.together.append({one.id for some in following for one in some.experiments})
             return following + ([] if how.stop() else self._ready())
 
         packs = [] if how.stop() else self._ready()
@@ -232,6 +238,12 @@ class _Work:
             if self._has_weights(one.experiment.id) and not self._is_settled(one):
                 groups.setdefault(one.measures, []).append(one.experiment)
         return [made for key, group in groups.items() for made in measuring(group, key, workers=self._workers)]
+
+    def _is_last(self, pack: Pack) -> bool:
+        """Whether a pack was the last to be measured of those that trained together."""
+        ids, n_before = {one.id for one in pack.experiments}, len(self.together)
+        self.together = [left for known in self.together if (left := known - ids)]
+        return len(self.together) < n_before or not self.together
 
     def _is_settled(self, one: _Asked) -> bool:
         return settled(self.store.folder(one.experiment.id), Pack((one.experiment,), one.measures))

@@ -30,6 +30,9 @@ LEAST_SEEDS = 3
 OTHER_N = (5, 10, 30)
 """Numbers of seeds that may stand behind a published ± whose number is not printed."""
 
+TOO_WIDE = "no number of our seeds can agree"
+"""Said where what is published is less certain than two answers may differ that count as the same."""
+
 Real = float | int
 
 Values = Mapping[Any, Any] | Sequence[Any] | np.ndarray
@@ -136,6 +139,9 @@ def compare_mean(
         others = {n: verdict_with(n) for n in OTHER_N} | {math.inf: verdict_with(math.inf)}
         told = ", ".join(f"{verdict} with {'none to add' if n == math.inf else n}" for n, verdict in others.items())
         note = _joined(note, f"{spread[1]} seeds are assumed behind the published ±{spread[0]:g} ({told})")
+    # with as many seeds as one likes
+    if spread is not None and (reach := welch_reach(0.0, 2, spread[0] ** 2 / spread[1], spread[1])) > tolerance:
+        note = _joined(note, f"the published mean itself is known to ±{reach:.2g}: {TOO_WIDE}, only contradict it")
     verdict = verdict_with(math.inf if spread is None else spread[1])
     return Comparison(what, published, middle, (low, high), len(found), rule, verdict, note)
 
@@ -221,16 +227,16 @@ def compare_interval(
 def compare_between(
     what: str, ours: Real, interval: tuple[Real, Real] | None, ends: tuple[Real, Real], n: int, how: str
 ) -> Comparison:
-    """Whether a number lies between two others, as published: some, but not much."""
+    """Whether a number lies between two others, as published: some, but not much. That says how large it is."""
     words = f"between {ends[0]:g} and {ends[1]:g}"
     rule = f"Agrees when our whole 95 % interval ({how}) lies {words}, differs when all of it lies elsewhere."
     if interval is None or not all(map(math.isfinite, (ours, *interval))):
-        return Comparison(what, words, None, None, n, rule, "cannot tell", "no interval from so few values", "order")
+        return Comparison(what, words, None, None, n, rule, "cannot tell", "no interval from so few values")
     low, high = float(interval[0]), float(interval[1])
     verdict: Verdict = "agrees" if ends[0] < low and high < ends[1] else "cannot tell"
     if high <= ends[0] or low >= ends[1]:
         verdict = "differs"
-    return Comparison(what, words, float(ours), (low, high), n, rule, verdict, kind="order")
+    return Comparison(what, words, float(ours), (low, high), n, rule, verdict)
 
 
 def compare_sign(

@@ -1,6 +1,7 @@
 """Intrinsic dimension on manifolds of known dimension, and against scikit-learn's neighbours and slow loops."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -211,6 +212,14 @@ def test_of_many_points_some_are_asked_for_neighbours_among_all(dimension):
         assert estimate(points, n_asked=4000).score == estimate(points).score
     with pytest.raises(ValueError, match="n_asked"):
         mle(points, n_asked=1)
+
+
+def test_a_machine_without_scipy_finds_the_same_neighbours(monkeypatch):
+    points = torch.randn(2000, 3, dtype=torch.float64)
+    by_tree = neighbour_distances(points, 20)
+    monkeypatch.setattr(neighbours.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "scipy.spatial", None)
+    assert torch.equal(by_tree, neighbour_distances(points, 20))
 
 
 def test_many_directions_are_no_matter_for_a_tree():

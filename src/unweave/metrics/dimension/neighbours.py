@@ -1,5 +1,6 @@
 """Distances to nearest neighbours: by a k-d tree where codes fill few directions, by blocked products elsewhere."""
 
+import importlib.util
 from collections.abc import Iterator
 
 import torch
@@ -39,7 +40,9 @@ def neighbour_distances(
     narrow = points.shape[1] <= NARROW and points.device.type == "cpu"
     block_bytes = block_bytes or (BLOCK_BYTES if narrow else WIDE_BLOCK_BYTES)
     n_candidates = min(n_points, n_neighbours + SPARE + 1)
-    search = _by_tree if narrow and _is_for_a_tree(centred) else _by_products
+    # a machine that only trains may have no SciPy; the candidates are the same either way
+    has_tree = importlib.util.find_spec("scipy") is not None
+    search = _by_tree if has_tree and narrow and _is_for_a_tree(centred) else _by_products
     places = torch.arange(n_points, device=points.device) if asked is None else asked
     found = []
     for own, candidates in search(centred, places, n_candidates, block_bytes):
