@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from unweave.data import WORLDS
 from unweave.data.altered import Noise, Perturbed, fold
 from unweave.data.micro import SPACE, Micro
+from unweave.data.procedural.nuisances import Tint
 from unweave.data.synthetic import SynthLin
 from unweave.models.manipulation import altered
 from unweave.models.method import Context, Given, new_networks
@@ -22,6 +23,7 @@ from unweave.models.optimisers import Adam
 from unweave.runs.folder import RunFolder
 from unweave.studies.pack import pack
 from unweave.studies.plan import plan
+from unweave.training import batches
 from unweave.training.alone import Alone
 from unweave.training.experiment import Experiment, Plan, experiment_from, experiment_to
 from unweave.training.fleet.members import check_structure
@@ -186,6 +188,30 @@ def test_altered_worlds_train_alone_and_in_fleets(manipulation: Path, tmp_path: 
         one = replace(BASE, world=world)
         (together,) = train_many([one], tmp_path / world.name)
         assert (together / "model.safetensors").exists()
+
+
+def test_images_are_altered_once_where_they_have_room(
+    manipulation: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, n_bytes = torch.tensor([5, 0, 2047, 5]), 4 * SPACE.n_cells * 32 * 32
+    for world in (Noise(Micro()), Perturbed(str(manipulation))):
+        data = world.load()
+        kept = data.altered_once(n_bytes)
+        assert kept.comes_as_stored
+        assert torch.allclose(kept.examples(rows), data.examples(rows), atol=1e-6)
+        assert (kept.space, kept.shape, len(kept)) == (data.space, data.shape, len(data))
+        assert data.altered_once(n_bytes - 1) is data
+        one = replace(BASE, world=world)
+        assert Alone(one, data).source.data.comes_as_stored
+        with monkeypatch.context() as small:
+            small.setattr(batches, "MOST_ALTERED", 0)
+            assert not Alone(one, data).source.data.comes_as_stored
+            slow = train(one, tmp_path / f"{world.name}-slow")
+        quick = train(one, tmp_path / f"{world.name}-quick")
+        anew, once = (torch.nn.utils.parameters_to_vector(Run(path).model.parameters()) for path in (slow, quick))
+        assert torch.allclose(anew, once, atol=1e-5)
+    tinted = replace(Noise(Micro()).load(), nuisance=Tint())
+    assert tinted.altered_once(n_bytes) is tinted, "what a nuisance draws anew is altered anew"
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ import sys
 from importlib.machinery import PathFinder
 
 ALLOWED = {*sys.stdlib_module_names, "unweave", "torch", "torchgen", "functorch", "numpy", "safetensors", "jaxtyping",
-           "polars", "triton", "typing_extensions", "sympy", "mpmath", "networkx", "jinja2", "markupsafe", "filelock",
+           "triton", "typing_extensions", "sympy", "mpmath", "networkx", "jinja2", "markupsafe", "filelock",
            "fsspec", "nvidia", "wadler_lindig", "tiny"}
 
 class Finder:
@@ -140,12 +140,12 @@ class Finder:
     @classmethod
     def find_spec(cls, name, path=None, target=None):
         top = name.partition(".")[0]
-        known = top in ALLOWED or top.startswith(("_polars", "_sysconfigdata"))
+        known = top in ALLOWED or top.startswith("_sysconfigdata")
         return PathFinder.find_spec(name, path, target) if known else None
 
 sys.meta_path[:] = [Finder if one is PathFinder else one for one in sys.meta_path]
 """
-"""A machine that has PyTorch and polars, and nothing to draw with; its workers are no different."""
+"""A machine that has PyTorch, and nothing to make tables or pictures with; its workers are no different."""
 
 TINY = """
 import sys

@@ -216,18 +216,20 @@ def ids_of(results: Results, models: Sequence[Experiment]) -> list[str]:
 
 def judged(results: Results, ids: Sequence[str], attack: Attack) -> tuple[Candidate, ...]:
     """Every finished model with its score, in the order of the seeds."""
-    rows = {row["id"]: row for row in results.table.to_dicts()}
-    known = [rows[one] for one in ids if one in rows and rows[one].get("alignment.mig") is not None]
-    scores = _udr(results, [row["id"] for row in known]) if attack.by == "udr" else None
+    # read from the runs themselves, not from their table: a machine that trains may not have what makes tables
+    aligned = next(measure for measure in results.study.measures if isinstance(measure, Alignment))
+    models = {one.id: one for one in results.experiments}
+    known = [(models[one], found) for one in ids if (found := results.found(models[one], aligned))]
+    scores = _udr(results, [one.id for one, _ in known]) if attack.by == "udr" else None
     return tuple(
         Candidate(
-            row["id"],
-            row["seed"],
-            row["alignment.mig"] if scores is None else scores[place],
-            row["alignment.n_active"],
-            row["alignment.over_pruned"],
+            one.id,
+            one.seed,
+            found["mig"] if scores is None else scores[place],
+            found["n_active"],
+            found["over_pruned"],
         )
-        for place, row in enumerate(known)
+        for place, (one, found) in enumerate(known)
     )
 
 
