@@ -61,7 +61,7 @@ def test_names_of_one_study_do_not_disturb_the_others_that_are_asked_with_it() -
     assert {one.objective.name for one in part_of(table, some).experiments} == {"ae", "beta_vae"}
     for wrong in (("ae",), ("beta_vae", "vae")):
         parts = parts_for([table, picture], Part(methods=wrong))
-        with pytest.raises(ValueError, match=f"z-fig-4.10-small has no models of {wrong[-1]}; its methods are beta_vae"):
+        with pytest.raises(ValueError, match=f"has no models of {wrong[-1]}; its methods are beta_vae"):
             part_of(picture, parts[1])
     assert main(["reproduce", "z-table-4.2", "z-fig-4.10", "--methods", "beta_vae,vae", "--train-only"]) == 2
 

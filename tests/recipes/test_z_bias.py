@@ -331,7 +331,9 @@ def test_a_drop_that_noise_gives_too_is_no_evidence(tmp_path: Path) -> None:
     assert told(compared)[drop("β-VAE")] == "agrees"
 
 
-@pytest.mark.parametrize(("noise", "verdict"), [(0.4, "agrees"), (0.3, "agrees"), (0.2, "not evidence"), (0.1, "not evidence")])
+@pytest.mark.parametrize(
+    ("noise", "verdict"), [(0.4, "agrees"), (0.3, "agrees"), (0.2, "not evidence"), (0.1, "not evidence")]
+)
 def test_no_scale_brings_it_back_unless_noise_takes_it_too(noise: float, verdict: str, tmp_path: Path) -> None:
     scores = {("β-VAE", ORIGINAL): 0.4, ("β-VAE", MODIFIED): 0.1, ("β-VAE", NOISE): noise}
     compared = judged(find_reproduction("z-fig-4.4"), made_up(scores, "small", tmp_path), "small").comparisons

@@ -140,7 +140,7 @@ class Data:
         return self.nuisance is None and self.composition is None and self.alteration is None
 
     def altered_once(self, most: int) -> "Data":
-        """The same examples, altered now instead of whenever they are asked for, if all take no more bytes than this."""
+        """The same examples, altered now and not whenever they are asked for, if all take no more bytes than that."""
         n_bytes = 4 * len(self) * math.prod(self.shape)
         if self.alteration is None or self.nuisance is not None or n_bytes > most:
             return self

@@ -31,7 +31,6 @@ from unweave.recipes.zietlow2022.bias import (
 )
 from unweave.recipes.zietlow2022.settings import by_seed, spread_rows
 from unweave.studies.results import Results
-from unweave.studies.statistics.settings import column
 from unweave.studies.verdicts import ROUNDING, Comparison, compare_difference, compare_mean
 
 if TYPE_CHECKING:
@@ -88,8 +87,8 @@ def any_condition(judge: Judge) -> Control:
 def noise_instead(judge: Judge, *, drops: bool = True) -> Control:
     """Noise in the place of the manipulation: what it does too is not the manipulation's.
 
-    It agrees where it gives half of a drop or more (``drops``: the claims say how far a score falls), and where it makes
-    the claim hold while modified images beside noisy ones do not.
+    It agrees where it gives half of a drop or more (``drops``: the claims say how far a score falls), and where it
+    makes the claim hold while modified images beside noisy ones do not.
     """
 
     def judged(results: Results, size: str, draw: int) -> Outcome:
