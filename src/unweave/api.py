@@ -467,15 +467,17 @@ def perturb(
     *,
     foster: Sequence[str | Path | Run] = (),
     diminish: Sequence[str | Path | Run] = (),
+    among: Sequence[str | Path | Run] = (),
     quiet: bool = False,
     **settings: Unpack[PerturbSettings],
 ) -> Made:
     """A world on which VAEs stop disentangling: small changes of the images that suit entangled models.
 
     Trains ``models`` VAEs, one a seed, chooses the ``ensemble`` most and least disentangled ``by`` MIG or UDR, and
-    trains the change of images between them, at most ``epsilon`` a pixel; or takes your own runs, ``foster`` and
-    ``diminish``, which bring their world. Other settings are those of :func:`train`; the micro-world has its own where
-    nothing is said. The result has ``world`` to train on, ``run``, ``losses`` and ``plot()``.
+    trains the change of images between them, at most ``epsilon`` a pixel. Or takes your own runs, which bring their
+    world: ``foster`` and ``diminish``, or those ``among`` which both sides are chosen. Other settings are those of
+    :func:`train`; the micro-world has its own where nothing is said. The result has ``world`` to train on, ``run``,
+    ``losses`` and ``plot()``.
 
     >>> import unweave as uw
     >>> small = {"network": uw.MLP((16,), (16,)), "latents": 3, "steps": 20, "quiet": True}
@@ -484,11 +486,12 @@ def perturb(
     >>> made.world.name, made.world.epsilon
     ('perturbed', 0.1)
     """
-    sides = [[one.path if isinstance(one, BareRun) else one for one in side] for side in (foster, diminish)]
+    sides = [[one.path if isinstance(one, BareRun) else one for one in side] for side in (foster, diminish, among)]
     names = {field.name for field in fields(Attack)}
     told: dict[str, Any] = {name: value for name, value in settings.items() if name in names}
     model = {name: value for name, value in settings.items() if name not in told}
-    given = [*sides[0], *sides[1]]
+    given = [one for side in sides for one in side]
+    perturbing.check_said(settings, given=bool(sides[0] or sides[1]), among=bool(sides[2]))
     is_micro = isinstance(world, str) and world == "micro"
     base, attack = perturbing.micro() if is_micro and not given else (None, Attack())
     if base is None and (given or world is None):
@@ -503,6 +506,7 @@ def perturb(
             folder,
             foster=sides[0],
             diminish=sides[1],
+            among=sides[2],
             how=how,
         )
 

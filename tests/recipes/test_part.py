@@ -10,7 +10,7 @@ from unweave.data.micro import Micro
 from unweave.data.synthetic import SynthLin
 from unweave.models.networks import Linear
 from unweave.models.objectives import Perturbation
-from unweave.recipes.part import Part, check_on_hand, part_of
+from unweave.recipes.part import Part, check_on_hand, part_of, parts_for
 from unweave.recipes.reproductions import find_reproduction
 from unweave.studies.results import Results
 from unweave.studies.store import Store
@@ -52,6 +52,18 @@ def test_some_methods_alone_and_what_they_are_made_from() -> None:
     assert not Part(methods=("pcl",)).has(cut.experiments[0])
     with pytest.raises(ValueError, match="has no models of vae; its methods are ae, beta_tcvae, beta_vae"):
         part_of(study, Part(methods=("ae", "vae")))
+
+
+def test_names_of_one_study_do_not_disturb_the_others_that_are_asked_with_it() -> None:
+    table, picture = (find_reproduction(name).study("small") for name in ("z-table-4.2", "z-fig-4.10"))
+    some = Part(methods=("ae", "beta_vae"))
+    assert parts_for([table, picture], some) == [some, Part(methods=("beta_vae",))]
+    assert {one.objective.name for one in part_of(table, some).experiments} == {"ae", "beta_vae"}
+    for wrong in (("ae",), ("beta_vae", "vae")):
+        parts = parts_for([table, picture], Part(methods=wrong))
+        with pytest.raises(ValueError, match=f"has no models of {wrong[-1]}; its methods are beta_vae"):
+            part_of(picture, parts[1])
+    assert main(["reproduce", "z-table-4.2", "z-fig-4.10", "--methods", "beta_vae,vae", "--train-only"]) == 2
 
 
 def test_missing_worlds_are_said_with_the_part_that_can_be_had(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from unweave.models.objectives import AE, BetaVAE
 from unweave.models.optimisers import Adam
 from unweave.recipes.altered_files import write_altered
 from unweave.recipes.perturb import Attack, Candidate, Made, attack_of, check_base, marked, perturb, sides_of
+from unweave.runs.folder import RunFolder
 from unweave.studies.store import Store
 from unweave.training.experiment import Experiment, Plan
 from unweave.training.loop import train
@@ -194,6 +195,66 @@ def test_own_runs_by_either_side(made: Made, tmp_path: Path) -> None:
     lone = train(replace(BASE, world=Perturbed(str(made.folder)), steps=2), tmp_path / "lone")
     with pytest.raises(ValueError, match="another world"):
         perturb(BASE, ATTACK, tmp_path, foster=[other], diminish=[lone])
+
+
+def test_both_sides_are_chosen_among_given_runs(made: Made, tmp_path: Path) -> None:
+    folders = [made.folder.parent / one.id for one in made.candidates]
+    before = {path: path.stat().st_mtime_ns for folder in folders for path in folder.rglob("*")}
+    words = [str(one) for one in folders]
+    again = perturb(BASE, ATTACK, tmp_path, among=words)
+    assert [one.score for one in again.candidates] == [one.score for one in made.candidates]
+    assert [one.side for one in again.candidates] == [one.side for one in made.candidates]
+    assert again.run.experiment.id == made.run.experiment.id, "from the same models the same manipulation"
+    assert "3 models were compared by MIG" in again.sentences()[0]
+    assert before == {path: path.stat().st_mtime_ns for folder in folders for path in folder.rglob("*")}
+    # models that nobody has measured, by the other rule, and the first control
+    fresh = [train(replace(BASE, seed=seed), tmp_path / f"fresh-{seed}") for seed in (7, 8)]
+    by_udr = perturb(BASE, replace(ATTACK, by="udr", control="same", perturb_steps=3), tmp_path, among=fresh)
+    assert sorted(one.side for one in by_udr.candidates) == ["", "both"]
+    assert not RunFolder(fresh[0]).names("measures/")
+    for given, error in (
+        ({"among": words[:1]}, "1 a side cannot be chosen from 1: give at least 2 models"),
+        ({"among": [*words, words[0]]}, "is given twice"),
+        ({"among": words, "foster": words[:1]}, "leave out --foster and --diminish"),
+    ):
+        with pytest.raises(ValueError, match=error):
+            perturb(BASE, ATTACK, tmp_path, **given)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("micro --control --reverse", "--control and --reverse are two controls: ask for one at a time"),
+        ("micro --images 5", "say where to, with --export-images DIR"),
+        ("micro --export-images FILE", "is a file; give a folder for the altered images"),
+        ("--foster A --diminish B --control", "the control has the same runs on both sides, and these differ"),
+        ("--foster A A --diminish A --control", "is given twice"),
+        ("--foster A --diminish B --models 4", "--models is about models that are to be trained"),
+        ("--foster A --diminish B --objective.beta 4", "--objective.beta is about models that are to be trained"),
+        ("--foster A --diminish B --by udr", "--by is about models that are to be chosen"),
+        ("--among A B --warmup 3", "--warmup is about models that are to be trained"),
+        ("--among A B --config A/config.json", "given runs bring their settings: leave out --config"),
+        ("", "say what to alter"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused_before_anything_is_trained(
+    words: str, said: str, made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = {name: str(made.folder.parent / one.id) for name, one in zip("AB", made.candidates)}
+    (tmp_path / "file").write_text("mine")
+    places |= {"FILE": str(tmp_path / "file"), "A/config.json": f"{places['A']}/config.json"}
+    given = [places.get(word, word) for word in words.split()]
+    assert main(["perturb", *given, "--folder", str(tmp_path / "runs")]) == 2
+    assert said in capsys.readouterr().err
+    assert not list((tmp_path / "runs").glob("micro-*"))
+
+
+def test_runs_on_copies_of_one_manipulation_are_of_one_world(made: Made, tmp_path: Path) -> None:
+    copied = shutil.copytree(made.folder, tmp_path / "copied")
+    worlds = [Perturbed(str(place)) for place in (made.folder, copied)]
+    sides = [train(replace(BASE, world=one, steps=2), tmp_path / f"on-{n}") for n, one in enumerate(worlds)]
+    again = perturb(replace(BASE, world=worlds[0]), ATTACK, tmp_path, foster=sides[:1], diminish=sides[1:])
+    assert again.losses.last["gap"] != 0.0
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from tiny_studies import CONV, tiny, tiny_study
 
 from unweave.cli.study_look import tell_status
 from unweave.data import DSprites
+from unweave.models.method import Given
+from unweave.models.objectives import WSGAN, Perturbation
 from unweave.studies import train_and_measure
 from unweave.studies.executors import on_ray
 from unweave.studies.executors.here import Here
@@ -54,6 +56,15 @@ def test_small_groups_stay_whole_where_there_are_as_many_as_gpus() -> None:
 def test_a_cluster_of_unknown_size_gets_a_pack_a_worker() -> None:
     many = [on_gpu(seed) for seed in range(96)]
     assert [len(one.experiments) for one in pack(many, workers=4, gpus=0)] == [24, 24, 24, 24]
+
+
+def test_models_that_step_one_after_the_other_are_spread_over_all_places() -> None:
+    given = (Given("runs/a", "a" * 64),)
+    attacks = [on_gpu(seed, objective=Perturbation(given, given)) for seed in range(3)]
+    gans = [on_gpu(seed, objective=WSGAN()) for seed in range(6)]
+    assert [len(one.experiments) for one in pack(attacks, workers=16, gpus=4)] == [1, 1, 1]
+    assert [len(one.experiments) for one in pack(attacks, workers=16, gpus=1)] == [3]
+    assert [len(one.experiments) for one in pack(gans, workers=16, gpus=4)] == [2, 2, 2]
 
 
 @pytest.mark.parametrize(("listed", "seen"), [("", {"0", "1", "2"}), ("GPU-a, GPU-b,5", {"GPU-a", "GPU-b", "5"})])

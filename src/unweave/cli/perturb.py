@@ -13,6 +13,7 @@ from unweave.cli.study import add_execution_options, make_executor
 from unweave.cli.train import read_config, stopping
 from unweave.config import from_plain
 from unweave.data import World
+from unweave.files import require_folder
 from unweave.recipes import perturb as recipe
 from unweave.recipes.dimension import bars
 from unweave.recipes.perturb import Attack, Made
@@ -25,6 +26,7 @@ EXAMPLES = """examples:
   unweave perturb dsprites --objective beta_vae --objective.beta 8 --latents 5 --models 20
   unweave perturb shapes3d_like --objective.beta 32 --latents 6 --ensemble 4 --epsilon 0.175
   unweave perturb --foster runs/entangled --diminish runs/disentangled       two models of your own
+  unweave perturb --among runs/dsprites-beta_vae-*                            chosen from models of your own
   unweave perturb micro --control                the same models on both sides: nothing should come of it
   unweave train perturbed --world.run FOLDER     what it is for; noise is the other altered world
 
@@ -35,6 +37,7 @@ def run(argv: Sequence[str]) -> None:
     """Train or take models, choose, train the manipulation, write its page, and say what came of it."""
     world = argv[0].replace("-", "_") if argv and not argv[0].startswith("-") else None
     given = vars(parse(_parser(argv, world), argv[1:] if world else argv))
+    _check_words(given)
     base, attack = _asked(given, world)
     made = _make(base, attack, given)
     page = made.write_page()
@@ -56,18 +59,29 @@ def export_images(made: Made, folder: str, n: int | None, quiet: bool) -> Path:
         return write_altered(made.world, Path(folder), n, tell)
 
 
+def _check_words(given: dict[str, Any]) -> None:
+    """Refuse options that do not go together, and those that would do nothing, before anything is trained."""
+    if given["same"] and given["reverse"]:
+        raise ValueError("--control and --reverse are two controls: ask for one at a time")
+    if given["images"] and not given["export_images"]:
+        raise ValueError("--images says how many are written: say where to, with --export-images DIR")
+    if given["export_images"]:
+        require_folder(given["export_images"], "a folder for the altered images")
+    sided, among = bool(given["foster"] or given["diminish"]), bool(given["among"])
+    recipe.check_said((f"--{name.replace('_', '-')}" for name in given), given=sided, among=among)
+    if given["config"] and (sided or among):
+        raise ValueError("given runs bring their settings: leave out --config")
+
+
 def _asked(given: dict[str, Any], world: str | None) -> tuple[Experiment, Attack]:
     """The models and the attack: the micro-world has settings of its own, given runs bring theirs."""
-    runs = [*given["foster"], *given["diminish"]]
-    usual, attack = recipe.micro() if world == "micro" and not given["config"] and not runs else (None, Attack())
-    plain: dict[str, Any] = read_config(given["config"]) if given["config"] else {}
-    if usual is not None:
-        plain = dict(experiment_to(usual))
-    elif world is None and "world" not in plain:
+    runs = [*given["foster"], *given["diminish"], *given["among"]]
+    attack, plain = Attack(), read_config(given["config"]) if given["config"] else {}
+    if runs or (world is None and "world" not in plain):
         plain = dict(experiment_to(recipe.base_of(runs)))
-    elif runs:
-        plain = dict(experiment_to(recipe.base_of(runs))) | plain
-        plain.pop("world", None)
+    elif world == "micro" and not given["config"]:
+        usual, attack = recipe.micro()
+        plain = dict(experiment_to(usual))
     told = collect(given, Attack, {}, {name: value for name, value in vars(attack).items() if name != "control"})
     control = "same" if given["same"] else "reversed" if given["reverse"] else ""
     settings = given | ({"world": world} if world else {})
@@ -88,6 +102,7 @@ def _make(base: Experiment, attack: Attack, given: dict[str, Any]) -> Made:
             given["folder"],
             foster=given["foster"],
             diminish=given["diminish"],
+            among=given["among"],
             execute=execute,
             how=how,
             tell=tell,
@@ -121,7 +136,12 @@ def _parser(argv: Sequence[str], world: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--folder", help="the store: where to keep the models (default: runs)")
     parser.add_argument("--config", metavar="FILE", help="start from the config.json of another run")
-    for side, words in (("foster", "that the change is to suit"), ("diminish", "that it is to hurt")):
+    whom = {
+        "foster": "that the change is to suit",
+        "diminish": "that it is to hurt",
+        "among": "to choose both sides from",
+    }
+    for side, words in whom.items():
         parser.add_argument(
             f"--{side}", metavar="RUN", nargs="+", action="extend", default=[], help=f"finished runs {words}"
         )

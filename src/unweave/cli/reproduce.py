@@ -66,8 +66,8 @@ def _reproduce(given: dict[str, Any], command: str) -> int:
         return found
 
     told = []
-    for name in given["id"]:
-        where = {"output": given["output"], "part": _part(given)}
+    for name, part in zip(given["id"], _parts(given)):
+        where = {"output": given["output"], "part": part}
         found = reproduce(name, given["size"], given["store"], bring, command=command, **where)
         told.append(found.to_plain())
         if not given["json"]:
@@ -153,19 +153,24 @@ def _portion(given: dict[str, Any]) -> int:
 def _studies(given: dict[str, Any]) -> "list[Study]":
     from unweave.recipes.part import check_on_hand, part_of
 
-    studies = [part_of(find_reproduction(name).study(given["size"]), _part(given)) for name in given["id"]]
+    whole = [find_reproduction(name).study(given["size"]) for name in given["id"]]
+    studies = [part_of(study, part) for study, part in zip(whole, _parts(given))]
     for study in studies:
         check_on_hand(study)
     return studies
 
 
-def _part(given: dict[str, Any]) -> "Part":
-    from unweave.recipes.part import Part
+def _parts(given: dict[str, Any]) -> "list[Part]":
+    """What is wanted of each reproduction."""
+    from unweave.recipes.part import Part, parts_for
 
     worlds, methods = (
         tuple(filter(None, map(str.strip, (given[key] or "").split(",")))) for key in ("worlds", "methods")
     )
-    return Part(worlds, given["seeds"], methods)
+    part = Part(worlds, given["seeds"], methods)
+    if part == Part():
+        return [part] * len(given["id"])
+    return parts_for([find_reproduction(name).study(given["size"]) for name in given["id"]], part)
 
 
 def _take_in(given: dict[str, Any]) -> None:

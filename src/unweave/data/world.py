@@ -1,6 +1,7 @@
 """What every data set is: a description that costs nothing (`World`) and, once loaded, plain tensors (`Data`)."""
 
 import html
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -58,6 +59,9 @@ class Alteration(ABC):
 
 
 Packing = Literal["bits", "bytes", "floats", "parts"]
+
+AT_ONCE = 4096
+"""Examples that are altered together."""
 
 MOST_VALUES = 1000
 """A label of whole numbers up to this many has that many values; beyond, it is a continuous number."""
@@ -134,6 +138,16 @@ class Data:
     def comes_as_stored(self) -> bool:
         """Whether unpacking is all that happens to an example on its way to a model."""
         return self.nuisance is None and self.composition is None and self.alteration is None
+
+    def altered_once(self, most: int) -> "Data":
+        """The same examples, altered now and not whenever they are asked for, if all take no more bytes than that."""
+        n_bytes = 4 * len(self) * math.prod(self.shape)
+        if self.alteration is None or self.nuisance is not None or n_bytes > most:
+            return self
+        store = torch.empty(len(self), *self.shape, device=self.store.device)
+        for rows in torch.arange(len(self), device=self.store.device).split(AT_ONCE):
+            store[rows] = self.examples(rows)
+        return replace(self, store=store, packing="floats", composition=None, alteration=None)
 
     def factors(self, rows: Any = None) -> Shaped[Tensor, "*any factor"]:
         """The factors of rows in a world, or the labels of labelled data; rows are chosen as in :meth:`images`."""

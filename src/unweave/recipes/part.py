@@ -40,14 +40,25 @@ def part_of(study: Study, part: Part) -> Study:
     if part == Part() or not study.experiments:
         return study
     kept = tuple(one for one in study.experiments if part.has(one))
-    known = sorted({name for one in study.experiments for name in _names(one.world)})
+    known, methods = _worlds_of(study), _methods_of(study)
     if unknown := [name for name in part.worlds if name not in known]:
         raise ValueError(f"{study.name} has no models on {', '.join(unknown)}; its worlds are {', '.join(known)}")
-    methods = sorted({one.objective.name for one in study.experiments})
     if unknown := [name for name in part.methods if name not in methods]:
         raise ValueError(f"{study.name} has no models of {', '.join(unknown)}; its methods are {', '.join(methods)}")
     follow_up = None if study.follow_up is None else partial(_following, study.follow_up, part)
     return replace(study, experiments=kept, follow_up=follow_up)
+
+
+def parts_for(studies: Sequence[Study], part: Part) -> list[Part]:
+    """The part for each of several studies that are asked together: names that only others of them know are left out.
+
+    A name that none of them knows stays, and so do all where a study knows none: :func:`part_of` refuses them.
+    """
+    worlds, methods = [_worlds_of(study) for study in studies], [_methods_of(study) for study in studies]
+    return [
+        replace(part, worlds=_known(part.worlds, own, worlds), methods=_known(part.methods, its, methods))
+        for own, its in zip(worlds, methods)
+    ]
 
 
 def check_on_hand(study: Study) -> None:
@@ -65,6 +76,19 @@ def check_on_hand(study: Study) -> None:
 
 def _following(follow_up: FollowUp, part: Part, results: Results) -> Sequence[Experiment]:
     return [one for one in follow_up(results) if part.has(one)]
+
+
+def _known(names: tuple[str, ...], own: list[str], every: list[list[str]]) -> tuple[str, ...]:
+    elsewhere = {name for known in every for name in known} - {*own}
+    return tuple(name for name in names if name not in elsewhere) or names
+
+
+def _worlds_of(study: Study) -> list[str]:
+    return sorted({name for one in study.experiments for name in _names(one.world)})
+
+
+def _methods_of(study: Study) -> list[str]:
+    return sorted({one.objective.name for one in study.experiments})
 
 
 def _names(world: Any) -> list[str]:

@@ -4,7 +4,7 @@ The whole is one study: β-VAEs are trained, the most and the least disentangled
 a network is trained that alters images. Every model is an ordinary run of a store: the same call goes on, or returns.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -88,7 +88,7 @@ class Made:
     folder: Path
     attack: Attack
     candidates: tuple[Candidate, ...] = ()
-    """All that were trained here; none where the runs were given."""
+    """All that were chosen from; none where both sides were given."""
 
     @cached_property
     def run(self) -> Run:
@@ -164,28 +164,29 @@ def perturb(
     *,
     foster: Sequence[Path | str] = (),
     diminish: Sequence[Path | str] = (),
+    among: Sequence[Path | str] = (),
     execute: Executor = OneByOne(),
     how: RunOptions = RunOptions(),
     tell: Callable[[int, int], None] = lambda done, total: None,
 ) -> Made:
     """Train the models (or take those given), choose, and train the manipulation; the same call again goes on.
 
-    ``folder`` is the store (``runs``). With ``foster`` and ``diminish``, folders of finished runs, no model is trained.
+    ``folder`` is the store (``runs``). With folders of finished runs no model is trained: those to ``foster`` and to
+    ``diminish``, or those ``among`` which both sides are chosen.
     """
     store = Store("runs" if folder is None else folder).prepare()
     check_fields(attack)
     check_base(base)
-    if foster or diminish:
-        sides = given_sides(base, foster, diminish, attack.control)
+    if among and (foster or diminish):
+        raise ValueError("--among has both sides chosen from its runs: leave out --foster and --diminish")
+    if foster or diminish or among:
+        found = chosen_among(base, among, attack) if among else ()
+        sides = sides_of(found, attack) if among else given_sides(base, foster, diminish, attack.control)
         asked = manipulation(base, attack, sides)
         study = Study(f"perturb-{fingerprint(asked)}", (asked,), title=f"A manipulation of {called(base.world)}")
         results = run_study(study, store.root, execute=execute, how=how, tell=tell)
-        return Made(_finished(results, results.ids[0]), attack)
-    if 2 * attack.ensemble > attack.models:
-        raise ValueError(
-            f"{attack.ensemble} models a side cannot be chosen from {attack.models}: train at least"
-            f" {2 * attack.ensemble} (--models), or choose fewer (--ensemble)"
-        )
+        return Made(_finished(results, results.ids[0]), attack, found)
+    _check_enough(attack, attack.models, "train", "--models")
     models = candidates(base, attack.models)
     name, title = f"perturb-{fingerprint((base, attack))}", f"{len(models)} models of {called(base.world)}, manipulated"
     study = Study(name, models, (Alignment(),), follow_up=partial(follow, models, attack), title=title)
@@ -216,18 +217,20 @@ def ids_of(results: Results, models: Sequence[Experiment]) -> list[str]:
 
 def judged(results: Results, ids: Sequence[str], attack: Attack) -> tuple[Candidate, ...]:
     """Every finished model with its score, in the order of the seeds."""
-    rows = {row["id"]: row for row in results.table.to_dicts()}
-    known = [rows[one] for one in ids if one in rows and rows[one].get("alignment.mig") is not None]
-    scores = _udr(results, [row["id"] for row in known]) if attack.by == "udr" else None
+    # read from the runs themselves, not from their table: a machine that trains may not have what makes tables
+    aligned = next(measure for measure in results.study.measures if isinstance(measure, Alignment))
+    models = {one.id: one for one in results.experiments}
+    known = [(models[one], found) for one in ids if (found := results.found(models[one], aligned))]
+    scores = _udr([results.run(one.id) for one, _ in known]) if attack.by == "udr" else None
     return tuple(
         Candidate(
-            row["id"],
-            row["seed"],
-            row["alignment.mig"] if scores is None else scores[place],
-            row["alignment.n_active"],
-            row["alignment.over_pruned"],
+            one.id,
+            one.seed,
+            found["mig"] if scores is None else scores[place],
+            found["n_active"],
+            found["over_pruned"],
         )
-        for place, row in enumerate(known)
+        for place, (one, found) in enumerate(known)
     )
 
 
@@ -238,8 +241,8 @@ def sides_of(found: Sequence[Candidate], attack: Attack) -> Sides:
     if len(usable) < 2 * n:
         raise ValueError(
             f"of {len(found)} finished models {len(found) - len(usable)} are over-pruned (fewer latents in use than"
-            f" factors), which leaves {len(usable)} to choose 2 × {n} from: train more (--models), weaken the"
-            " regulariser, or give more latents"
+            f" factors), which leaves {len(usable)} to choose 2 × {n} from: take more models, a weaker regulariser, or"
+            " more latents"
         )
     low, high = (tuple(one.id for one in side) for side in (usable[:n], usable[::-1][:n]))
     return {"": (low, high), "same": (low, low), "reversed": (high, low)}[attack.control]
@@ -286,20 +289,50 @@ def given_sides(base: Experiment, foster: Sequence[Any], diminish: Sequence[Any]
     if not (foster and diminish):
         raise ValueError("give runs for both sides: --foster RUN and --diminish RUN")
     sides = tuple(str(one) for one in foster), tuple(str(one) for one in diminish)
-    every = [Path(one).resolve() for side in sides for one in side]
-    if control != "same" and len(set(every)) < len(every):
-        twice = next(one for one in every if every.count(one) > 1)
-        raise ValueError(f"{twice} is given twice; a run against itself is the control: say --control")
-    like = (base.world.resolve(), base.network, base.likelihood, base.latents)
-    for one in every:
-        _check_like(Run(one).experiment, like, one)
+    places = [[Path(one).resolve() for one in side] for side in sides]
+    if control == "same" and {*places[0]} != {*places[1]}:
+        raise ValueError("the control has the same runs on both sides, and these differ: say each after both options")
+    if control == "same":
+        _check_alike(base, places[0])
+    else:
+        _check_alike(base, [*places[0], *places[1]], "; a run against itself is the control: say --control")
     return {"reversed": (sides[1], sides[0])}.get(control, sides)
+
+
+FOR_TRAINING, FOR_CHOOSING = ("models", "objective", "optimiser", "warmup", "snapshots"), ("ensemble", "by")
+"""Settings that say something only where models are trained, or chosen from."""
+
+
+def check_said(names: Iterable[str], *, given: bool, among: bool) -> None:
+    """Refuse settings, ``objective.beta`` and the like, that would do nothing where runs are given."""
+    idle = (*FOR_TRAINING, *(() if among else FOR_CHOOSING)) if given or among else ()
+    if said := [name for name in names if _head(name) in idle]:
+        done = "trained" if _head(said[0]) in FOR_TRAINING else "chosen"
+        raise ValueError(f"{said[0]} is about models that are to be {done}, and these runs are given: leave it out")
+
+
+def _head(name: str) -> str:
+    return name.removeprefix("--").partition(".")[0]
+
+
+def chosen_among(base: Experiment, runs: Sequence[Path | str], attack: Attack) -> tuple[Candidate, ...]:
+    """Given runs with their scores and sides, each named by its folder; nothing is written into these."""
+    _check_enough(attack, len(runs), "give", "--among")
+    _check_alike(base, [Path(one).resolve() for one in runs])
+    opened, aligned = [Run(one) for one in runs], Alignment()
+    kept = [run.files.read_json(aligned.file) if run.files.has(aligned.file) else aligned(run) for run in opened]
+    scores = _udr(opened) if attack.by == "udr" else [one["mig"] for one in kept]
+    found = tuple(
+        Candidate(str(one), run.experiment.seed, score, known["n_active"], known["over_pruned"])
+        for one, run, score, known in zip(runs, opened, scores, kept)
+    )
+    return marked(found, sides_of(found, attack))
 
 
 def base_of(runs: Sequence[Path | str]) -> Experiment:
     """The experiment that given runs were trained by, but for their objectives and seeds."""
     if not runs:
-        raise ValueError("say what to alter: unweave perturb WORLD, or --foster RUN --diminish RUN")
+        raise ValueError("say what to alter: unweave perturb WORLD, --foster RUN --diminish RUN, or --among RUN RUN …")
     return Run(runs[0]).experiment
 
 
@@ -355,24 +388,39 @@ def altered_images(world: Perturbed, n: int = N_SHOWN, epsilon: float | None = N
     )
 
 
+def _check_alike(base: Experiment, folders: Sequence[Path], advice: str = "") -> None:
+    """Refuse a run that is given again, and runs that are not of the base's kind."""
+    again = next((one for one in folders if folders.count(one) > 1), None)
+    if again is not None:
+        raise ValueError(f"{again} is given twice{advice}")
+    like = (base.world.resolve(), base.network, base.likelihood, base.latents)
+    for one in folders:
+        _check_like(Run(one).experiment, like, one)
+
+
 def _check_like(other: Experiment, like: tuple[Any, ...], folder: Path) -> None:
     found = (other.world.resolve(), other.network, other.likelihood, other.latents)
     for name, one, wanted in zip(("world", "network", "likelihood", "number of latents"), found, like):
-        if one != wanted:
+        if fingerprint(one) != fingerprint(wanted):  # where a manipulation lies is not what its world is
             shown = [getattr(value, "name", value) for value in (one, wanted)]
             told = f"{shown[0]} and not {shown[1]}" if shown[0] != shown[1] else f"another setting of {shown[0]}"
             raise ValueError(f"{folder} has another {name} than the others ({told}); all runs must agree in it")
     check_base(other)
 
 
-def _udr(results: Results, ids: Sequence[str]) -> list[float]:
+def _udr(runs: Sequence[Run]) -> list[float]:
     """UDR of every model, on the same examples."""
-    codes = []
-    for one in ids:
-        run = results.run(one)
-        codes.append(encode(run, run.rows(N_UDR), device="cpu"))
+    codes = [encode(run, run.rows(N_UDR), device="cpu") for run in runs]
     found = udr(torch.stack([code.mean for code in codes]), torch.stack([code.kl.mean(0) for code in codes]))
     return [float(score) for score in found.score]
+
+
+def _check_enough(attack: Attack, n: int, verb: str, option: str) -> None:
+    if 2 * attack.ensemble > n:
+        raise ValueError(
+            f"{attack.ensemble} a side cannot be chosen from {n}: {verb} at least {2 * attack.ensemble} models"
+            f" ({option}), or choose fewer (--ensemble)"
+        )
 
 
 def _finished(results: Results, run_id: str) -> Path:

@@ -15,7 +15,7 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -31,7 +31,7 @@ from unweave.studies.executors.here import Here
 from unweave.studies.failures import is_outage
 from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack, measuring, pack
-from unweave.studies.plan import plan
+from unweave.studies.plan import resolved_each
 from unweave.studies.results import Results
 from unweave.studies.run import begun_fleets, forget_ends
 from unweave.studies.store import Store
@@ -142,6 +142,8 @@ class _Work:
         self.together: list[set[str]] = []
         """Ids of models that were trained together, as far as they are still to be measured."""
         self.written = time.monotonic()
+        self.planned: dict[Hashable, tuple[str, Experiment]] = {}
+        """What was asked for so far, with its id: it is looked at whenever something has ended."""
         take_in(folder, store)
         self.latest = self.look()
         """What was asked for when somebody last looked."""
@@ -171,11 +173,33 @@ class _Work:
         """All that is asked for by id, as far as what is measured tells now."""
         asked: dict[str, _Asked] = {}
         for study in self.studies:
-            for run_id, one in _asked(study, self.store).items():
+            for run_id, one in self._asked(study).items():
                 others = asked[run_id].measures if run_id in asked else ()
                 asked[run_id] = _Asked(one, tuple(dict.fromkeys((*others, *study.measures))))
         self.latest = asked
         return asked
+
+    def _asked(self, study: Study) -> dict[str, Experiment]:
+        """All that a study asks for, as far as what is measured tells."""
+        asked = self._plan(study.experiments)
+        while study.follow_up is not None:
+            more = self._plan(study.follow_up(Results(study, self.store, tuple(asked.values()))))
+            if not more.keys() - asked.keys():
+                break
+            asked |= more
+        return asked
+
+    def _plan(self, experiments: Sequence[Experiment]) -> dict[str, Experiment]:
+        """Resolved experiments by id; each is resolved once, and again when a run that it is made from was."""
+        keys = [(one, *map(self._weights, sorted(runs_named(one)))) for one in experiments]
+        new = {key: one for key, one in zip(keys, experiments) if key not in self.planned}
+        for key, one in zip(new, resolved_each([*new.values()], needs_data=False)):
+            self.planned[key] = one.id, one
+        return dict(self.planned[key] for key in keys)
+
+    def _weights(self, run_id: str) -> str:
+        """The checksum of a run's weights, here or left behind; empty where it has none yet."""
+        return self.store.folder(run_id).weights_checksum
 
     def found(self, asked: Mapping[str, _Asked]) -> list[str]:
         """Ids of what is settled of it: trained and measured, or failed."""
@@ -345,18 +369,6 @@ def _that_fit(store: Store, names: Sequence[str]) -> list[str]:
 class _Block:
     content: bytes
     n_runs: int
-
-
-def _asked(study: Study, store: Store) -> dict[str, Experiment]:
-    """All that a study asks for, as far as what is measured tells."""
-    asked = plan(study.experiments, needs_data=False)
-    while study.follow_up is not None:
-        results = Results(study, store, tuple(asked.values()))
-        more = plan(study.follow_up(results), needs_data=False)
-        if not more.keys() - asked.keys():
-            break
-        asked |= more
-    return asked
 
 
 def runs_named(value: Any) -> set[str]:

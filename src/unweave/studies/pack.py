@@ -63,9 +63,10 @@ def pack(
     groups: dict[str, list[Experiment]] = {}
     for experiment in waiting.values():
         groups.setdefault(_key(experiment), []).append(experiment)
-    share = math.ceil(sum(map(_on_gpu, waiting.values())) / (gpus or workers))
+    places = gpus or workers
+    share = math.ceil(sum(map(_on_gpu, waiting.values())) / places)
     for group in groups.values():
-        size = _size(group, workers, share)
+        size = _size(group, workers, share, places)
         together += [group[first : first + size] for first in range(0, len(group), size)]
     return [Pack(tuple(members), tuple(measures)) for members in together]
 
@@ -128,11 +129,14 @@ def _on_gpu(experiment: Experiment) -> bool:
     return experiment.plan.device.startswith("cuda")
 
 
-def _size(group: Sequence[Experiment], workers: int, share: int) -> int:
-    """How many of a group go into a pack; ``share`` is what every GPU has to train in all."""
+def _size(group: Sequence[Experiment], workers: int, share: int, places: int) -> int:
+    """How many of a group go into a pack; ``share`` is what each of so many places on GPUs has to train in all."""
     first = group[0]
     if side_by_side(first):
         return 1
+    if _on_gpu(first) and first.objective.at_once < LEAST_ON_GPU:
+        # a fleet takes its turns with these: other places may take them meanwhile
+        return max(first.objective.at_once, math.ceil(len(group) / places))
     if _on_gpu(first):
         # small fleets cost more for each model: a group is parted only where there is enough for all
         n_parts = math.ceil(len(group) / min(MOST_ON_GPU, max(share, LEAST_ON_GPU)))

@@ -21,7 +21,12 @@ def plan(experiments: Sequence[Experiment], *, needs_data: bool = True) -> dict[
     On a CPU an automatic number of threads becomes one: results do not depend on the machine, and workers run side by
     side. ``needs_data`` asks for worlds to be on this machine; executors on other machines leave it out.
     """
-    planned: dict[str, Experiment] = {}
+    return {one.id: one for one in resolved_each(experiments, needs_data=needs_data)}
+
+
+def resolved_each(experiments: Sequence[Experiment], *, needs_data: bool = True) -> list[Experiment]:
+    """The same, one for each that is given, in their order."""
+    found: list[Experiment] = []
     tried: set[str] = set()
     for place, experiment in enumerate(experiments):
         try:
@@ -30,8 +35,8 @@ def plan(experiments: Sequence[Experiment], *, needs_data: bool = True) -> dict[
         except Exception as error:
             name = f"number {place + 1} of {len(experiments)} ({_words(experiment)})"
             raise Poisoned(f"experiment {name} cannot be run: {_reason(error)}") from error
-        planned[resolved.id] = resolved
-    return planned
+        found.append(resolved)
+    return found
 
 
 def _steady(experiment: Experiment) -> Experiment:

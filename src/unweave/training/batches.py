@@ -43,6 +43,9 @@ MOST_DRAWS = 1 << 22
 MOST_REHEARSED = 1 << 25
 """Weights up to which networks are tried out with numbers."""
 
+MOST_ALTERED, MOST_ALTERED_ON_GPU = 1 << 26, 24 << 30
+"""Bytes of examples that are altered before the first step and kept so."""
+
 IMAGES = {
     "images": Purpose.NUISANCE,
     "second_images": Purpose.SECOND_NUISANCE,
@@ -99,6 +102,7 @@ def source_of(experiments: Sequence[Experiment], data: Data) -> Source:
     """The source of these models' batches, on the data's device."""
     device, first = data.store.device, experiments[0]
     check_supervision(first, data)
+    data = data.altered_once(most_altered(device))
     n_examples = data.n_of_each
     kept = [training_rows(experiment, n_examples) for experiment in experiments]
     sizes = [experiment.latents for experiment in experiments]
@@ -120,6 +124,16 @@ def source_of(experiments: Sequence[Experiment], data: Data) -> Source:
         n_rows,
         tuple(sorted({n_examples if rows is None else len(rows) for rows in kept})),
     )
+
+
+def most_altered(device: torch.device) -> int:
+    """Bytes that altered examples may take, which are otherwise altered anew in every step: a network's work, or noise.
+
+    On a GPU all of dSprites and Shapes3D fit, unless half of the memory that is free is less.
+    """
+    if device.type != "cuda":
+        return MOST_ALTERED
+    return min(MOST_ALTERED_ON_GPU, torch.cuda.mem_get_info(device)[0] // 2)
 
 
 def load_together(

@@ -9,7 +9,7 @@ import numpy as np
 
 from unweave.pages.outcome import Outcome
 from unweave.plots.violins import violins
-from unweave.recipes.controls import altered, apart, with_columns
+from unweave.recipes.controls import apart, with_columns
 from unweave.recipes.reproduction import Control, Judge
 from unweave.recipes.zietlow2022.bias import (
     COLUMNS,
@@ -31,8 +31,7 @@ from unweave.recipes.zietlow2022.bias import (
 )
 from unweave.recipes.zietlow2022.settings import by_seed, spread_rows
 from unweave.studies.results import Results
-from unweave.studies.statistics.settings import column
-from unweave.studies.verdicts import Comparison, compare_difference, compare_mean
+from unweave.studies.verdicts import ROUNDING, Comparison, compare_difference, compare_mean
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -85,43 +84,54 @@ def any_condition(judge: Judge) -> Control:
     return apart(judge, sentence, _score_columns())
 
 
-def noise_instead(judge: Judge) -> Control:
-    """Noise in the place of the manipulation: a drop that it gives too is not the manipulation's."""
+def noise_instead(judge: Judge, *, drops: bool = True) -> Control:
+    """Noise in the place of the manipulation: what it does too is not the manipulation's.
+
+    It agrees where it gives half of a drop or more (``drops``: the claims say how far a score falls), and where it
+    makes the claim hold while modified images beside noisy ones do not.
+    """
+
+    def judged(results: Results, size: str, draw: int) -> Outcome:
+        by_noise = judge(_in_place_of(MODIFIED, NOISE, results), size)
+        if size == "smoke":
+            return by_noise
+        beyond = {one.what: one for one in judge(_in_place_of(ORIGINAL, NOISE, results), size).comparisons}
+        compared = (_of_noise(one, beyond[one.what], drops) for one in by_noise.comparisons if one.what in beyond)
+        return replace(by_noise, comparisons=tuple(compared))
+
+    half = "it gives half of the drop or more, or where " if drops else ""
     sentence = (
-        "scores on noisy images in the place of those on modified ones, but those on original ones where modified"
-        " images score lower than noisy ones (p ≤ 0.05): the drop is then more than noise gives."
+        f"scores on noisy images in the place of those on modified ones. It agrees where {half}the claim holds with it"
+        " and does not hold of modified beside noisy images."
     )
-    return altered(judge, "noise", sentence, _noise_for_modified, draws=1, about=DROPS)
+    return Control("noise", sentence, judged, about=DROPS)
+
+
+def _of_noise(by_noise: Comparison, beyond: Comparison, drops: bool) -> Comparison:
+    """What noise gives, and whether that is what the claim is about; ``beyond`` is what modified images add to it."""
+    instead = by_noise.verdict == "agrees" and beyond.verdict != "agrees"
+    if drops and by_noise.ours is not None and beyond.ours is not None:
+        instead = instead or by_noise.ours >= max(beyond.ours, ROUNDING)
+    return replace(by_noise, verdict="agrees" if instead else "differs")
 
 
 DROPS = "original beside modified images|lower on modified images|beside the best scale on modified ones"
 """Claims that a score falls, as regular expression."""
 
 
-def _noise_for_modified(results: Results, generator: np.random.Generator) -> Results:
+def _in_place_of(condition: str, other: str, results: Results) -> Results:
+    """The scores of every method and seed on one kind of images replaced by those on another kind."""
     groups, ids = grouped(results), results.table["id"].to_list()
     columns = [name for name in _score_columns() if name in results.table.columns]
     changed = {name: dict(zip(ids, results.table[name].to_list())) for name in columns}
-    for (title, method, condition), part in groups.items():
-        if condition != MODIFIED:
+    for (title, method, kind), part in groups.items():
+        if kind != condition:
             continue
+        instead = groups.get((title, method, other))
         for name in columns:
-            original, noisy = (
-                {} if (found := groups.get((title, method, one))) is None else by_seed(found, name)
-                for one in (ORIGINAL, NOISE)
-            )
-            further = compare_difference("", noisy, _highest(part, name), 1).verdict == "agrees"
-            taken = original if further else noisy
-            changed[name] |= {run: taken.get(seed, math.nan) for run, seed in part.select("id", "seed").iter_rows()}
+            known = {} if instead is None else by_seed(instead, name)
+            changed[name] |= {run: known.get(seed, math.nan) for run, seed in part.select("id", "seed").iter_rows()}
     return with_columns(results, {name: list(values.values()) for name, values in changed.items()})
-
-
-def _highest(part: "pl.DataFrame", name: str) -> dict[int, float]:
-    """The highest score of every seed, where there are several: the main hyperparameter may be scaled."""
-    found: dict[int, float] = {}
-    for seed, score in zip(part["seed"].to_list(), column(part, name).tolist()):
-        found[seed] = max(score, found.get(seed, score))
-    return found
 
 
 def _score_columns() -> list[str]:

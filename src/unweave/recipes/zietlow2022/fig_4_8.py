@@ -64,6 +64,6 @@ def judge(results: Results, size: str) -> Outcome:
     return Outcome(tuple(claims), figures, {}, about(size))
 
 
-CONTROLS = (any_condition(judge), noise_instead(judge))
+CONTROLS = (any_condition(judge), noise_instead(judge, drops=False))
 
 REPRODUCTION = Reproduction("z-fig-4.8", TITLE, f"{SOURCE}, Figure 4.8", study, judge, CONTROLS)
