@@ -95,7 +95,8 @@ def main() -> None:
     if given.device == "cpu":
         step = step_of(experiment, data, 0, device)
         return print([step() for _ in range(2)])
-    graphs = [graph_of(step_of(experiment, data, seed, device)) for seed in range(max(given.models))]
+    steps = [step_of(experiment, data, seed, device) for seed in range(max(given.models))]  # graphs point into them
+    graphs = [graph_of(step) for step in steps]
     rows = []
     for count in given.models:
         seconds(graphs[:count], 10)

@@ -39,7 +39,7 @@ class LabelGAN(Method):
     name: ClassVar[str] = "label_gan"
     warms_up: ClassVar[bool] = False
     kept: ClassVar[tuple[str, ...]] = (ENCODER, GENERATOR)
-    at_once: ClassVar[int] = 2
+    at_once: ClassVar[int] = 8
     known: tuple[int, ...] = number(
         (), least=0, most=999, entries=(0, 1000), help="numbers of the factors whose labels are told, from 0; else all"
     )

@@ -37,7 +37,7 @@ class WSGAN(Method):
     name: ClassVar[str] = "ws_gan"
     warms_up: ClassVar[bool] = False
     kept: ClassVar[tuple[str, ...]] = (ENCODER, GENERATOR)
-    at_once: ClassVar[int] = 2
+    at_once: ClassVar[int] = 8
     pairs: Literal["share", "change", "rank", "random"] = "share"
     nuisances: int = number(
         0, least=0, most=1000, help="further latents for what is no factor; the encoder ignores them"
