@@ -98,7 +98,7 @@ def test_narrow_is_up_to_128(width: int, narrow: bool) -> None:
     assert choice._is_narrow(template) is narrow  # type: ignore[arg-type]
 
 
-def test_dense_models_on_a_gpu_are_left_to_pytorch_unless_kernels_are_asked_for(
+def test_wide_dense_models_on_a_gpu_have_kernels_unless_told_that_round_only_when_asked_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -110,13 +110,14 @@ def test_dense_models_on_a_gpu_are_left_to_pytorch_unless_kernels_are_asked_for(
 
     monkeypatch.setattr(choice, "_kernels", kernels)
     monkeypatch.setattr(choice, "_try", lambda *given: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
     found = {}
     for dense in ("auto", "mapped", "kernels"):
         for width in (128, 129):
-            one = replace(BASE, network=MLP((width,), (8,)), plan=Plan("cuda", 1, "tf32", dense))
+            one = replace(BASE, network=MLP((width,), (8,)), plan=Plan("cuda", 1, "bf16", dense))
             found[dense, width] = choice.choose_backend(arrange([one]), BASE.world.load(), pytest.fail).name
-    assert [key for key, name in found.items() if name == "kernels"] == [("kernels", 129)]
-    assert asked == ["tf32"]
+    assert [key for key, name in found.items() if name == "kernels"] == [("auto", 129), ("kernels", 129)]
+    assert asked == ["tf32", "bf16"]
 
 
 @pytest.mark.parametrize("name", ["kernels", "portable"])
@@ -151,6 +152,7 @@ def test_products_are_exact_only_where_that_is_asked_for(monkeypatch: pytest.Mon
 def test_a_rehearsal_has_the_shapes_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: order.append("waited"))
+    monkeypatch.setattr("unweave.models.kernels.posterior.try_sums", lambda like: order.append("summed"))
     one, data = replace(BASE, world=Micro(), objective=GVAE(), network=MLP((4,), (4,))), Micro().load()
     template = choice.template_of(arrange([one]), data.shape)
     seen: dict[bool, list[torch.Tensor]] = {}
@@ -170,7 +172,7 @@ def test_a_rehearsal_has_the_shapes_of_a_step(monkeypatch: pytest.MonkeyPatch) -
 
     rehearsed(False)
     rehearsed(True)
-    assert order == ["waited", "waited"]
+    assert order == ["summed", "waited", "summed", "waited"]
     for reads_stored, (parameters, weights, examples, noise) in seen.items():
         assert parameters.shape == (16, 7)
         assert float(parameters.abs().sum()) == 0.0

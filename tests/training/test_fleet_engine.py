@@ -3,7 +3,7 @@
 import contextlib
 import io
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,11 @@ from unweave.data.micro import Micro
 from unweave.data.synthetic import SynthNonLin
 from unweave.models.likelihoods import Gaussian, LearnedGaussian
 from unweave.models.networks import MLP, Conv, Linear
+from unweave.models.objectives import OBJECTIVES, Context, Terms
 from unweave.models.objectives.beta_vae import BetaVAE, BetaVAEFull
 from unweave.models.objectives.factor_vae import FactorVAE
+from unweave.models.objectives.objective import known_by_totals
+from unweave.models.posteriors import Code
 from unweave.recipes.pace import floor_of, pace
 from unweave.runs.folder import RunFolder
 from unweave.training.batches import draw, source_of
@@ -23,7 +26,7 @@ from unweave.training.fleet import choice
 from unweave.training.fleet.backend import Backend
 from unweave.training.fleet.choice import choose_backend, models_that_fit
 from unweave.training.fleet.dense import dense_stack
-from unweave.training.fleet.engine import FleetEngine
+from unweave.training.fleet.engine import FleetEngine, _regrouped, recorded_together
 from unweave.training.fleet.fleet import Fleet, advance, new_fleet, template_of
 from unweave.training.fleet.mapped import new_mapped_fleet
 from unweave.training.fleet.members import arrange
@@ -45,6 +48,45 @@ BASE = Experiment(
     history_every=2,
     plan=Plan("cpu", 1),
 )
+
+
+def test_losses_of_totals_are_one_group_whatever_the_latents() -> None:
+    given = [replace(BASE, latents=n, seed=n) for n in (3, 5, 3)] + [
+        replace(BASE, objective=OBJECTIVES["dip_vae_i"](), latents=2)
+    ]
+    apart, one = (arrange(given, least=1, totals=totals) for totals in (False, True))
+    assert apart.given == one.given == (0, 2, 1, 3)
+    assert [group.stop for group in apart.groups] == [2, 3, 4]
+    assert [group.stop for group in one.groups] == [3, 4]  # DIP-VAE sees each latent
+    assert recorded_together(one) == [(0, slice(0, 2), 3), (0, slice(2, 3), 5), (1, slice(0, 1), 2)]
+    warm = arrange([BASE, replace(BASE, latents=5, warmup=2)], least=1, totals=True)
+    assert len(warm.groups) == 2
+
+
+def test_only_who_promises_is_known_by_totals() -> None:
+    @dataclass(frozen=True)
+    class Shrink(BetaVAE):
+        def terms(self, code: Code, context: Context) -> Terms:
+            return super().terms(code, context) | {"regulariser": code.mean.square().mean()}
+
+    @dataclass(frozen=True)
+    class Halved(BetaVAE):
+        def totals(self, code: Code, reconstructions: torch.Tensor, context: Context) -> Terms:
+            return {"loss": code.mean.mean()}
+
+    kinds = {name: known_by_totals(OBJECTIVES[name]()) for name in OBJECTIVES if name != "perturbation"}
+    assert {name for name, known in kinds.items() if known} == {"ae", "vae", "beta_vae", "annealed_vae"}
+    assert not any(known_by_totals(one) for one in (Shrink(), Halved(), BetaVAEFull()))
+
+
+@pytest.mark.parametrize("saved", [1, 3])
+def test_terms_of_failed_models_find_their_groups(saved: int) -> None:
+    rows = torch.arange(5.0)[:, None]
+    tensors = {f"group{n}/failed_terms": part for n, part in enumerate(rows.tensor_split(saved))}
+    found = _regrouped(tensors, [slice(0, 2), slice(2, 5)])
+    assert found["group0/failed_terms"].equal(rows[:2])
+    assert found["group1/failed_terms"].equal(rows[2:])
+    assert _regrouped(tensors, [slice(0, 2), slice(2, 4)]) is tensors  # not this fleet's
 
 
 def seeds(n: int, base: Experiment = BASE) -> list[Experiment]:

@@ -210,7 +210,7 @@ def company() -> dict[str, float]:
     data, found = Data(store, (1, 8, 8), "bits"), {}
     given = [
         Experiment(
-            Micro(), AnnealedVAE(rise=1) if n == 5 else BetaVAE(float(n)), Conv((16, 16), (4, 4), 16), batch_size=70,
+            Micro(), AnnealedVAE(rise=1) if n == 5 else BetaVAE(float(n)), Conv((16, 16), (4, 4), 16), batch_size=3,
             latents=n, seed=n, init="pytorch", plan=Plan("cpu", 1),
         )
         for n in (3, 20, 5)

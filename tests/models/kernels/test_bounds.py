@@ -14,6 +14,7 @@ import torch
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 
 CONV = {"_first_forward", "_down", "_up", "_matmul", "_last_forward_one", "_last_backward", "_correlate", "_add_up"}
+CODE = {"_code", "_code_backward", "_totals", "_statistics"}
 MAPPED = {"_down", "_up", "_taps", "_pad", "_first_forward", "_first_backward", "_correlate", "_add_up"}
 
 
@@ -36,15 +37,15 @@ def test_a_kernel_that_leaves_its_tensors_is_caught_and_the_rehearsal_of_a_fleet
     assert "_copy reads 252 bytes outside of given, which has 4" in said["expanded"]
     assert "_hinted tells the compiler an untrue tt.divisibility of 4" in said["untrue hint"]
     assert said["inside"] == said["true hint"] == ""
-    assert set(found["altered"]) == CONV | {"_first_backward"}
+    assert set(found["altered"]) == CONV | CODE | {"_first_backward"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "kernels"),
     [
-        ("stored", CONV | {"_first_backward", "_masks"}),
-        ("dense", {"_matmul", "_loss"}),
+        ("stored", CONV | CODE | {"_first_backward", "_masks"}),
+        ("dense", {"_matmul", "_loss"} | CODE),
         ("mapped", MAPPED),
         ("draws", {"_words", "_shuffled"}),
     ],

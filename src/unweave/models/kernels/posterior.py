@@ -162,6 +162,12 @@ def latent_statistics(code: StackedCode) -> Float[Tensor, "model statistic laten
     return found
 
 
+def try_sums(like: Float[Tensor, "model batch latent"]) -> None:
+    """The sums over codes once, on nothing: what does not compile is found here."""
+    Totals.apply(like, like[..., 0])
+    latent_statistics(StackedCode(like, like, like, like))
+
+
 @triton.jit
 def _code(mean, log_variance, noise, sampled, kl, n_values, BLOCK: tl.constexpr):
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)

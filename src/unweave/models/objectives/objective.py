@@ -50,7 +50,9 @@ class Objective(Method):
         terms = self.terms(code, context)
         reconstruction = reconstructions.mean() if reconstructions.dim() else reconstructions
         # loss = reconstruction + min(1, t / warmup) · regulariser
-        weight, regulariser = self.reconstruction_weight, _share(context) * terms["regulariser"]
+        weight, regulariser = self.reconstruction_weight, terms["regulariser"]
+        if context.warmup:
+            regulariser = _share(context) * regulariser
         loss = (reconstruction if weight == 1.0 else weight * reconstruction) + regulariser
         return {"loss": loss, "reconstruction": reconstruction} | terms
 
@@ -72,6 +74,4 @@ def known_by_totals(method: Method) -> bool:
 
 def _share(context: Context) -> float | Tensor:
     step, warmup = context.step, context.warmup
-    if warmup == 0:
-        return 1.0
     return torch.clamp(step / warmup, max=1.0) if isinstance(step, Tensor) else min(1.0, step / warmup)

@@ -10,10 +10,8 @@ from torch import nn
 
 from unweave.data.world import Data
 from unweave.models import Autoencoder
-from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.networks import Conv
 from unweave.models.objectives import MODEL
-from unweave.shapes import Tensor
 from unweave.training.batches import rehearse_anywhere
 from unweave.training.experiment import Experiment, Form
 from unweave.training.fleet.backend import Backend
@@ -186,15 +184,9 @@ def choose_precision(experiment: Experiment) -> str:
     return precision
 
 
-def _sum_of_totals(code: StackedCode, reconstructions: Tensor) -> Tensor:
-    from unweave.models.kernels.posterior import Totals
-
-    return torch.stack(Totals.apply(code.kl, reconstructions)).sum()
-
-
 def _try(backend: Any, experiment: Experiment, latents: int, data: Data) -> None:
     """One step on nothing: kernels are compiled here, where a failure can still be answered."""
-    from unweave.models.kernels.posterior import latent_statistics
+    from unweave.models.kernels.posterior import try_sums
 
     size = (ALIKE, experiment.batch_size)
     with torch.device(experiment.plan.device):
@@ -204,7 +196,7 @@ def _try(backend: Any, experiment: Experiment, latents: int, data: Data) -> None
         examples = data.store[places] if as_stored else torch.zeros(*size, *data.shape)
         noise = torch.zeros(*size, latents + backend.template.architecture.posterior.n_told)
         weights = backend.weights(parameters)
-        _, code = backend.gradients(parameters, weights, examples, noise, _sum_of_totals)
-        latent_statistics(code)
+        backend.gradients(parameters, weights, examples, noise, lambda codes, losses: losses.sum() + codes.kl.sum())
+        try_sums(noise)
     torch.cuda.synchronize()
     backend.rows.clear()

@@ -153,11 +153,13 @@ def _is_beyond(column: str, latents: int) -> bool:
 
 
 def _regrouped(tensors: Tensors, places: Sequence[slice]) -> Tensors:
-    """Terms of models that failed, in these groups: neighbours may have been several groups when they were saved."""
+    """Terms of models that failed, in these groups: neighbours may have been more groups, or fewer, when saved."""
     count = sum(name.endswith("/failed_terms") for name in tensors)
-    if count <= len(places):
+    if not count or count == len(places):
         return tensors
     whole = torch.cat([tensors[f"group{number}/failed_terms"] for number in range(count)])
+    if len(whole) != places[-1].stop:
+        return tensors  # another fleet's: it is refused by its shapes
     return tensors | {f"group{number}/failed_terms": whole[place] for number, place in enumerate(places)}
 
 
