@@ -18,10 +18,10 @@ from unweave.recipes import controls
 from unweave.recipes.bonheme2023 import settings
 from unweave.recipes.bonheme2023.results import strength_of
 from unweave.recipes.controls import Invented, checks
-from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
-from unweave.recipes.strength import STRENGTHS
 from unweave.recipes.locatello2019 import k_3
 from unweave.recipes.locatello2019.settings import METRICS, SWEPT
+from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
+from unweave.recipes.strength import STRENGTHS
 from unweave.recipes.zietlow2022 import fig_3_6, table_3_3, table_3_4
 from unweave.runs.row import flatten
 from unweave.studies.measures.measure import Measure
