@@ -139,6 +139,13 @@ def test_a_claim_whose_control_agrees_is_not_evidence() -> None:
     assert void.note.endswith("the control agrees too: untrained")
     against = compare_difference("x", [3.0, 4, 5], [0.0, 1, 2], -1)
     assert with_controls(against, [passed]).verdict == "differs"
+    # an order that the control turns round too is none that the models have made; other numbers are what controls are
+    turned = Checked("shuffled", -1.0, None, 0, 5, 3)
+    assert with_controls(against, [turned]).verdict == "not evidence"
+    assert with_controls(against, [turned]).note.endswith("the control differs too: shuffled")
+    assert with_controls(against, [Checked("shuffled", -1.0, None, 0, 5, 2)]).verdict == "differs"
+    number = compare_mean("x", [3.0, 4, 5], 9.0)
+    assert with_controls(number, [turned]).verdict == "differs"
 
 
 @pytest.mark.parametrize(("size", "order", "number"), [("smoke", *("runs",) * 2), ("small", "agrees", "cannot tell")])
