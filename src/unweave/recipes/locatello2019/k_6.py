@@ -84,7 +84,7 @@ def judge(results: Results, size: str) -> Outcome:
         if size == "small"
         else "",
     )
-    figures = {"Nats told of every factor": line_bands(_lines(found, steps), "capacity", "nats")}
+    figures = {"Nats told of every factor": line_bands(_lines(found, steps), "capacity", "nats", even=False)}
     return Outcome(tuple(comparisons), figures, notes=tuple(filter(None, notes)))
 
 
