@@ -265,6 +265,17 @@ def test_an_unfinished_search_is_left_out_and_counted():
     assert {one.n for one in outcome.comparisons if one.what.startswith("n by")} == {9}
 
 
+@pytest.mark.parametrize("nothing", [math.nan, math.inf, None])
+def test_a_reading_that_is_no_number_ends_its_search_and_no_other(nothing):
+    table = find_module("b-table-8.1").TABLE
+    payloads = [
+        (e, m, {m.criterion: {**found[m.criterion], "first": nothing}} if e.seed == 0 else found)
+        for e, m, found in readings(table, "small", near)
+    ]
+    outcome = tables.judge_of(table, written(payloads), "small")
+    assert {one.n for one in outcome.comparisons if one.what.startswith("n by")} == {9}
+
+
 def by_type(experiment, n_passive, *, gap, latents=10):
     """What a model with some passive latents looks like: in its means they share a lot, in its samples nothing."""
     types = ["passive"] * n_passive + ["active"] * (latents - n_passive)

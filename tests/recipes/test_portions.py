@@ -297,6 +297,9 @@ def test_a_killed_portion_loses_nothing(tmp_path: Path, after: float) -> None:
 @pytest.mark.parametrize(
     ("name", "size", "portion"),
     [
+        ("k-6", "paper", "k-6"),
+        ("z-fig-3.7", "paper", "z-synth"),
+        ("z-table-3.2", "paper", "z-synth"),
         ("z-table-3.4", "paper", "z-table-3.4"),
         ("z-theorem-2", "paper", "z-theorem-2"),
         ("u-supervision", "small", "u-supervision"),

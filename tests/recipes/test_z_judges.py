@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from unweave.models.closed_form import linear_loss
+from unweave.recipes.part import Part, part_of
 from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
 from unweave.recipes.zietlow2022 import table_3_2 as t2
 from unweave.recipes.zietlow2022 import table_3_3 as t3
@@ -264,6 +265,18 @@ def test_figure_3_7_knows_where_the_linear_model_collapses(tmp_path):
 
     assert set(judged(0).values()) == {"agrees"}
     assert judged(1)["Synth. Lin.: runs that keep as many latents as the closed form says"] == "differs"
+
+
+def test_figure_3_7_is_judged_on_the_worlds_that_are_there(tmp_path):
+    study = part_of(find_reproduction("z-fig-3.7").study("paper"), Part(("synth_lin",)))
+    measured = {"decoder.ds": 1.0, "decoder.dto": 0.1, "decoder.dto_active": 0.1}
+    rows = [
+        row(one, place, **measured, **{"decoder.n_active": expected_active(one.objective.beta)})
+        for place, one in enumerate(study.experiments)
+    ]
+    outcome = judge_fig_3_7(results(study, rows, tmp_path), "paper")
+    assert {len(figure.axes) for figure in outcome.figures.values()} == {1}
+    assert {one.n for one in outcome.comparisons if "dSprites" in one.what} == {0}
 
 
 def test_the_best_beta_of_a_seed_is_chosen_by_the_others():

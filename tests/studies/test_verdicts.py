@@ -9,6 +9,7 @@ import pytest
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from unweave.studies.verdicts import (
+    TOO_WIDE,
     Checked,
     Comparison,
     Verdict,
@@ -114,6 +115,14 @@ def test_an_assumed_number_of_seeds_is_shown_with_its_effect() -> None:
     assert "assumed" not in compare_mean("x", values, 0.5, tolerance=0.1, spread=(0.15, 10)).note
 
 
+def test_a_published_mean_that_is_less_certain_than_the_tolerance_can_only_be_contradicted() -> None:
+    many = np.random.default_rng(3).normal(0.5, 1e-6, 10_000)
+    for spread, told in (((0.15, 10), True), ((0.13, 10), False)):
+        found = compare_mean("x", many, 0.5, tolerance=0.1, spread=spread)
+        assert (TOO_WIDE in found.note) == told == (found.verdict != "agrees")
+    assert compare_mean("x", many, 0.9, tolerance=0.1, spread=(0.15, 10)).verdict == "differs"
+
+
 def test_between_two_ends() -> None:
     assert compare_between("x", 0.3, (0.2, 0.4), (0.0, 0.5), 9, "t").verdict == "agrees"
     assert compare_between("x", 0.1, (-0.1, 0.3), (0.0, 0.5), 9, "t").verdict == "cannot tell"
@@ -130,6 +139,13 @@ def test_a_claim_whose_control_agrees_is_not_evidence() -> None:
     assert void.note.endswith("the control agrees too: untrained")
     against = compare_difference("x", [3.0, 4, 5], [0.0, 1, 2], -1)
     assert with_controls(against, [passed]).verdict == "differs"
+    # an order that the control turns round too is none that the models have made; other numbers are what controls are
+    turned = Checked("shuffled", -1.0, None, 0, 5, 3)
+    assert with_controls(against, [turned]).verdict == "not evidence"
+    assert with_controls(against, [turned]).note.endswith("the control differs too: shuffled")
+    assert with_controls(against, [Checked("shuffled", -1.0, None, 0, 5, 2)]).verdict == "differs"
+    number = compare_mean("x", [3.0, 4, 5], 9.0)
+    assert with_controls(number, [turned]).verdict == "differs"
 
 
 @pytest.mark.parametrize(("size", "order", "number"), [("smoke", *("runs",) * 2), ("small", "agrees", "cannot tell")])
@@ -137,8 +153,9 @@ def test_sizes_say_what_they_may(size: str, order: str, number: str) -> None:
     larger = compare_difference("x", [3.0, 4, 5], [0.0, 1, 2], 1)
     mean = compare_mean("x", [1.0, 1.01, 0.99], 1.0, tolerance=0.1)
     equal = compare_difference("x", [1.0, 1.01, 0.99], [1.0, 1.01, 0.99], 0, tolerance=0.1)
-    assert [at_size(one, size).verdict for one in (larger, mean, equal)] == [order, number, number]
-    assert [at_size(one, "paper").verdict for one in (larger, mean, equal)] == ["agrees"] * 3
+    between = compare_between("x", 0.3, (0.2, 0.4), (0.0, 0.5), 9, "t")
+    assert [at_size(one, size).verdict for one in (larger, mean, equal, between)] == [order, *[number] * 3]
+    assert [at_size(one, "paper").verdict for one in (larger, mean, equal, between)] == ["agrees"] * 4
     assert at_size(compare_exact("x", 1.0, 1.0, 0.0), "small").verdict == "agrees"
 
 

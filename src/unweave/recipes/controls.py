@@ -54,8 +54,11 @@ def checks(one: Reproduction, results: Results, size: str) -> dict[str, list[Che
     for control in one.controls:
         drawn = [_by_claim(control.judge(results, size, draw).comparisons, control) for draw in range(control.draws)]
         for what, first in {what: one for draw in reversed(drawn) for what, one in draw.items()}.items():
-            agreed = sum(what in draw and draw[what].verdict == "agrees" for draw in drawn)
-            told = Checked(control.name, first.ours, first.interval, agreed, control.draws)
+            agreed, differed = (
+                sum(what in draw and draw[what].verdict == verdict for draw in drawn)
+                for verdict in ("agrees", "differs")
+            )
+            told = Checked(control.name, first.ours, first.interval, agreed, control.draws, differed)
             found.setdefault(what, []).append(told)
     return found
 

@@ -126,7 +126,7 @@ def lead_of(outcome: Outcome, size: str) -> str:
         f" {_be(counts['differs'])} contradicted, and of {counts['cannot tell']} this size cannot tell."
     )
     n_void = counts["not evidence"]
-    return told + (f" {n_void} {_be(n_void)} not evidence: a control passes too." if n_void else "")
+    return told + (f" {n_void} {_be(n_void)} not evidence: a control says the same." if n_void else "")
 
 
 def _be(count: int) -> str:

@@ -49,11 +49,17 @@ class Checked:
     interval: tuple[float, float] | None
     agreed: int
     draws: int
+    differed: int = 0
 
     @property
     def passes(self) -> bool:
         """Chance alone lets one draw in twenty agree: more than half of them is no chance."""
         return 2 * self.agreed > self.draws
+
+    @property
+    def contradicts(self) -> bool:
+        """The same of draws that differ: an order that nothing has made is no finding either way."""
+        return 2 * self.differed > self.draws
 
 
 @dataclass(frozen=True)
@@ -76,9 +82,16 @@ class Comparison:
 
 
 def with_controls(one: Comparison, controls: Sequence[Checked]) -> Comparison:
-    """The comparison beside its controls: no evidence where one of them agrees too, no verdict where there is none."""
+    """The comparison beside its controls: no evidence where one of them says the same, no verdict where there is none.
+
+    That a number differs is said of controls too: they are other numbers. An order is turned round by something.
+    """
     if not controls and one.verdict in ("agrees", "differs"):
         return replace(one, verdict="cannot tell", note=_joined(one.note, "no control stands beside it"))
+    turned = [control.name for control in controls if control.contradicts]
+    if one.verdict == "differs" and one.kind == "order" and turned:
+        note = _joined(one.note, f"the control differs too: {', '.join(turned)}")
+        return replace(one, controls=tuple(controls), verdict="not evidence", note=note)
     passed = [control.name for control in controls if control.passes]
     if one.verdict != "agrees" or not passed:
         return replace(one, controls=tuple(controls))

@@ -1,11 +1,14 @@
 """Searches for a number of latents, as questions of an adaptive study (Bonheme, 2023, ch. 8)."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from unweave.algorithms.fondue import METHODS, Fondue, Reading, fondue
 from unweave.studies.adaptive import Ask, Waiting, adaptive_study, replay
 from unweave.studies.measures.fondue import FondueReading
+from unweave.studies.measures.measure import Measure
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.training.experiment import Experiment
@@ -41,6 +44,15 @@ def search_study(name: str, searches: Sequence[Search], title: str = "") -> Stud
 
 def outcomes(searches: Sequence[Search], results: Results) -> list[Fondue | None]:
     """How each search ended; None for one whose next model failed or is not there."""
-    known = results.found
+
+    def known(experiment: Experiment, measure: Measure) -> Mapping[str, Any] | None:
+        # what is no number decides nothing: such a model has failed
+        told = results.found(experiment, measure)
+        return told if told and _is_finite(told[getattr(measure, "criterion", "")]) else None
+
     ended = (replay(search, known) for search in searches)
     return [None if isinstance(found, Waiting) else found for found in ended]
+
+
+def _is_finite(reading: Mapping[str, Any]) -> bool:
+    return all(reading[side] is not None and math.isfinite(reading[side]) for side in ("first", "second"))

@@ -196,7 +196,8 @@ def _noted(one: Comparison, words: str) -> Comparison:
 
 
 def _figure(lines: "dict[str, dict[float, pl.DataFrame]]", name: str, shown: str) -> "matplotlib.figure.Figure":
-    panels = {SETTINGS[world].title: {"mean over seeds": _band(parts, name)} for world, parts in lines.items()}
+    drawn = {world: parts for world, parts in lines.items() if any(part.height for part in parts.values())}
+    panels = {SETTINGS[world].title: {"mean over seeds": _band(parts, name)} for world, parts in drawn.items()}
     return bands(panels, "β", shown, logarithmic=True)
 
 
