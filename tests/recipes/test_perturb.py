@@ -4,10 +4,13 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+import unweave as uw
+from unweave.api import _places
 from unweave.cli import main
 from unweave.data.altered import Perturbed
 from unweave.data.micro import Micro
@@ -247,6 +250,25 @@ def test_options_that_do_not_go_together_are_refused_before_anything_is_trained(
     assert main(["perturb", *given, "--folder", str(tmp_path / "runs")]) == 2
     assert said in capsys.readouterr().err
     assert not list((tmp_path / "runs").glob("micro-*"))
+
+
+def test_python_takes_a_run_several_or_their_folders_and_says_what_it_cannot_take(made: Made, tmp_path: Path) -> None:
+    one, other = (made.folder.parent / each.id for each in made.candidates[:2])
+    settings: dict[str, Any] = {"folder": tmp_path, "perturb_steps": 3, "samples": 1, "quiet": True}
+    alone = uw.perturb(foster=uw.load(one), diminish=other, **settings)
+    assert alone.run.experiment.id == uw.perturb(foster=[one], diminish=[str(other)], **settings).run.experiment.id
+    assert alone.world == uw.world("perturbed", run=alone.folder).world.resolve()
+    for given, words in (
+        ({"foster": one, "diminish": other, "control": "none"}, "must be one of '', same, reversed, not 'none'"),
+        ({"foster": one, "diminish": other, "epsilon": 0}, "epsilon must be above 0, not 0"),
+        ({"foster": one, "diminish": other, "epsilon": 0.51}, "epsilon must be at most 0.5, not 0.51"),
+        ({"foster": one, "diminish": other, "models": 4}, "models is about models that are to be trained"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            uw.perturb(**(settings | given))
+    for strange in (3, [one, 3]):
+        with pytest.raises(ValueError, match="foster takes runs or their folders, not 3"):
+            _places("foster", strange)
 
 
 def test_runs_on_copies_of_one_manipulation_are_of_one_world(made: Made, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from unweave.config import check_fields, fingerprint, number
+from unweave.config import fingerprint, from_plain, number
 from unweave.data.altered import Manipulated, Perturbed
 from unweave.data.micro import Micro
 from unweave.data.world import called
@@ -175,7 +175,7 @@ def perturb(
     ``diminish``, or those ``among`` which both sides are chosen.
     """
     store = Store("runs" if folder is None else folder).prepare()
-    check_fields(attack)
+    attack = from_plain(Attack, attack, {}, "attack")
     check_base(base)
     if among and (foster or diminish):
         raise ValueError("--among has both sides chosen from its runs: leave out --foster and --diminish")
