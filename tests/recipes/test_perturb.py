@@ -259,13 +259,16 @@ def test_python_takes_a_run_several_or_their_folders_and_says_what_it_cannot_tak
     assert alone.run.experiment.id == uw.perturb(foster=[one], diminish=[str(other)], **settings).run.experiment.id
     assert alone.world == uw.world("perturbed", run=alone.folder).world.resolve()
     for given, words in (
-        ({"foster": one, "diminish": other, "control": "none"}, "must be one of '', same, reversed, not 'none'"),
         ({"foster": one, "diminish": other, "epsilon": 0}, "epsilon must be above 0, not 0"),
         ({"foster": one, "diminish": other, "epsilon": 0.51}, "epsilon must be at most 0.5, not 0.51"),
         ({"foster": one, "diminish": other, "models": 4}, "models is about models that are to be trained"),
     ):
         with pytest.raises(ValueError, match=words):
             uw.perturb(**(settings | given))
+    attack = replace(ATTACK)
+    object.__setattr__(attack, "control", "none")  # as one can where nothing checks types
+    with pytest.raises(ValueError, match=r"attack\.control must be one of '', same, reversed, not 'none'"):
+        perturb(BASE, attack, tmp_path, foster=[one], diminish=[other])
     for strange in (3, [one, 3]):
         with pytest.raises(ValueError, match="foster takes runs or their folders, not 3"):
             _places("foster", strange)
