@@ -259,7 +259,7 @@ def test_python_takes_a_run_several_or_their_folders_and_says_what_it_cannot_tak
     assert alone.run.experiment.id == uw.perturb(foster=[one], diminish=[str(other)], **settings).run.experiment.id
     assert alone.world == uw.world("perturbed", run=alone.folder).world.resolve()
     for given, words in (
-        ({"foster": one, "diminish": other, "epsilon": 0}, "epsilon must be above 0, not 0"),
+        ({"foster": one, "diminish": other, "epsilon": 0.0}, "epsilon must be above 0, not 0.0"),
         ({"foster": one, "diminish": other, "epsilon": 0.51}, "epsilon must be at most 0.5, not 0.51"),
         ({"foster": one, "diminish": other, "models": 4}, "models is about models that are to be trained"),
     ):
