@@ -332,6 +332,23 @@ def test_a_drop_that_noise_gives_too_is_no_evidence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("same", "verdict"), [(0.4, "agrees"), (0.3, "agrees"), (0.2, "not evidence"), (None, "agrees")]
+)
+def test_a_drop_that_a_manipulation_against_itself_gives_is_no_evidence(
+    same: float | None, verdict: str, tmp_path: Path
+) -> None:
+    scores = {(method, ORIGINAL): 0.4 for method in ("β-VAE", "TC-VAE")}
+    scores |= {(method, NOISE): 0.4 for method in ("β-VAE", "TC-VAE")}
+    scores |= {(method, MODIFIED): 0.1 for method in ("β-VAE", "TC-VAE")}
+    scores |= {} if same is None else {("β-VAE", SAME): same}
+    compared = judged(find_reproduction("z-table-4.2"), made_up(scores, "small", tmp_path), "small").comparisons
+    drop = {one.what: one for one in compared if "original beside modified" in one.what and one.n}
+    assert [one.verdict for one in drop.values()] == [verdict, "agrees"]
+    names = [[control.name for control in one.controls] for one in drop.values()]
+    assert names == [["shuffled", "noise", *([] if same is None else ["same models"])], ["shuffled", "noise"]]
+
+
+@pytest.mark.parametrize(
     ("noise", "verdict"), [(0.4, "agrees"), (0.3, "agrees"), (0.2, "not evidence"), (0.1, "not evidence")]
 )
 def test_no_scale_brings_it_back_unless_noise_takes_it_too(noise: float, verdict: str, tmp_path: Path) -> None:
