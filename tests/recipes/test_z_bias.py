@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 import torch
@@ -18,6 +19,7 @@ from unweave.data.micro import Micro
 from unweave.models.method import Given
 from unweave.models.networks import MLP
 from unweave.models.objectives import Perturbation
+from unweave.pages.manipulation import Losses
 from unweave.recipes.controls import judged
 from unweave.recipes.own import epsilon, transfer
 from unweave.recipes.perturb import Candidate
@@ -39,6 +41,7 @@ from unweave.recipes.zietlow2022.bias import (
 )
 from unweave.recipes.zietlow2022.bias_search import ASKED
 from unweave.recipes.zietlow2022.bias_table import judge_table
+from unweave.recipes.zietlow2022.fig_4_3 import _gain
 from unweave.recipes.zietlow2022.table_4_2 import PUBLISHED
 from unweave.studies.measure_only import measure_only
 from unweave.studies.results import Results
@@ -408,3 +411,19 @@ def test_the_micro_world_of_the_smoke_is_narrow() -> None:
     columns = images.amax((1, 2)) > 0
     assert columns[0].nonzero().min() >= 8
     assert columns[1].nonzero().max() <= 27
+
+
+@pytest.mark.parametrize(("modified", "exchanged", "verdict"), [(-4.0, -2.0, "agrees"), (1.5, -3.5, "cannot tell")])
+def test_a_change_gains_what_its_gap_and_the_exchanged_one_leave_beside_a_model_against_itself(
+    modified: float, exchanged: float, verdict: str
+) -> None:
+    def curve(level: float) -> Losses:
+        steps = tuple(range(0, 30_000, 1000))
+        early = np.full(20, 50.0)  # what was at first says nothing of the end
+        return Losses(steps, {"gap": np.concatenate([early, level + 0.3 * np.sin(np.arange(10) * (2 + level))])})
+
+    curves = {MODIFIED: curve(modified), REVERSED: curve(exchanged), SAME: curve(-1.0)}
+    found = _gain("Toy", curves, (MODIFIED, REVERSED))
+    assert (found.verdict, found.n) == (verdict, 10)
+    assert found.ours == pytest.approx((modified + exchanged) / 2 + 1.0, abs=0.2)
+    assert _gain("Toy", curves, (SAME, SAME)).ours == 0.0

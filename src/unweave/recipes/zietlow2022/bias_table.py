@@ -186,6 +186,9 @@ def _claims(groups: Groups, place: Place, metric: str, size: str) -> list[Compar
             found.append(differ(f"{score} stays on modified images", method, ORIGINAL, MODIFIED, 0))
     found.append(differ(f"control, {score} where both sides are the same models", "β-VAE", ORIGINAL, SAME, 0))
     found.append(
+        differ(f"control, {score} of the same models beside the true manipulation", "β-VAE", SAME, MODIFIED, 1)
+    )
+    found.append(
         differ(f"control, {score} of the exchanged beside the true manipulation", "β-VAE", REVERSED, MODIFIED, 1)
     )
     return found
