@@ -373,6 +373,11 @@ def test_beyond_the_source_a_planted_drop_agrees_and_its_control_does_not(
     assert {one.verdict for one in known} == {"agrees"}
     assert len(known) == (3 if name == "u-epsilon" else 4)
     assert all(one.controls and not any(control.passes for control in one.controls) for one in known)
+    # noise that does the same takes the evidence away
+    outcome = judged(find_reproduction(name), made_up(scores | {("β-VAE", NOISE): 0.15}, "small", tmp_path), "small")
+    drops = [one for one in outcome.comparisons if "on original beside" in one.what and one.n >= 6]
+    assert {one.verdict for one in drops} == {"not evidence"}
+    assert drops[0].controls[-1].ours == pytest.approx(0.25)
 
 
 def test_only_the_published_size_judges_numbers(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The judge of Tables 4.2 to 4.5: a metric on original, modified and noisy images, published beside ours."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -99,11 +99,23 @@ def same_instead(judge: Judge) -> Control:
 
 
 def _instead(judge: Judge, condition: str, images: str, about: str, drops: bool) -> Control:
+    def put(replaced: str, results: Results, size: str) -> Outcome:
+        return judge(_in_place_of(replaced, condition, results), size)
+
+    return control_of(put, condition, images, about, drops)
+
+
+def control_of(
+    judge_with: Callable[[str, Results, str], Outcome], name: str, images: str, about: str, drops: bool = True
+) -> Control:
+    """Other images as a control of drops. ``judge_with`` puts their scores in the place of those on modified images, or
+    of those on original ones."""
+
     def judged(results: Results, size: str, draw: int) -> Outcome:
-        found = judge(_in_place_of(MODIFIED, condition, results), size)
+        found = judge_with(MODIFIED, results, size)
         if size == "smoke":
             return found
-        beyond = {one.what: one for one in judge(_in_place_of(ORIGINAL, condition, results), size).comparisons}
+        beyond = {one.what: one for one in judge_with(ORIGINAL, results, size).comparisons}
         compared = (_beside(one, beyond[one.what], drops) for one in found.comparisons if one.n and one.what in beyond)
         return replace(found, comparisons=tuple(compared))
 
@@ -112,7 +124,7 @@ def _instead(judge: Judge, condition: str, images: str, about: str, drops: bool)
         f"scores on {images} in the place of those on modified ones. It agrees where {half}the claim holds with it and"
         " does not hold of modified beside these images."
     )
-    return Control(condition, sentence, judged, about=about)
+    return Control(name, sentence, judged, about=about)
 
 
 def _beside(found: Comparison, beyond: Comparison, drops: bool) -> Comparison:
