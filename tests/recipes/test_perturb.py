@@ -19,7 +19,7 @@ from unweave.models.networks import MLP
 from unweave.models.objectives import AE, BetaVAE
 from unweave.models.optimisers import Adam
 from unweave.recipes.altered_files import write_altered
-from unweave.recipes.perturb import Attack, Candidate, Made, attack_of, check_base, marked, perturb, sides_of
+from unweave.recipes.perturb import Attack, Candidate, Made, Veil, attack_of, check_base, marked, perturb, sides_of
 from unweave.runs.folder import RunFolder
 from unweave.studies.store import Store
 from unweave.training.experiment import Experiment, Plan
@@ -313,3 +313,16 @@ def test_the_explorer_says_what_it_cannot_open(made: Made) -> None:
 
     with pytest.raises(NotReady, match="trains a change of images"):
         OpenRuns(ReadOnlyStore(made.folder.parent)).open(made.folder.name)
+
+
+def test_a_change_that_is_the_same_for_all_images_is_said(made: Made) -> None:
+    with torch.no_grad():
+        change = made.world.load().alteration.change(torch.arange(2048))  # type: ignore[union-attr]
+    assert made.veil.deviation == pytest.approx(float(change.std(0).mean()), rel=0.2)
+    assert made.to_plain()["change"] == {"deviation": made.veil.deviation, "saturated": made.veil.saturated}
+    same, other = Veil(0.0025, 0.942).sentences(), Veil(0.47, 0.376).sentences()
+    assert other == []
+    assert "deviates by 0.0025 from one to another, and 94% of its pixels stand at an end" in same[0]
+    made.__dict__["veil"] = Veil(0.0025, 0.942)
+    assert same[0] in made.sentences()
+    del made.__dict__["veil"]

@@ -10,7 +10,7 @@ from unweave.models.objectives import Perturbation
 from unweave.pages.manipulation import Losses, losses_of
 from unweave.pages.outcome import Outcome
 from unweave.recipes.extent import at_size
-from unweave.recipes.perturb import altered_images, side_words
+from unweave.recipes.perturb import altered_images, side_words, veil_of
 from unweave.recipes.reproduction import Control, Reproduction
 from unweave.recipes.zietlow2022.bias import (
     AMOUNTS,
@@ -73,7 +73,9 @@ def judge_with(results: Results, size: str, times: float = 1.0, kinds: Sequence[
             compare_exact(f"{title}, {kind}: how far any pixel goes beyond ε = {shown.epsilon:g}", beyond, 0, 1e-6)
         )
         first, last = losses.first, losses.last
-        rows.append({"world": title, "manipulation": kind, "farthest pixel": farthest} | _told(first, last))
+        veil = veil_of(Perturbed(str(folder.path)))
+        told = {"deviation of m over images": veil.deviation, "pixels at an end of m": veil.saturated}
+        rows.append({"world": title, "manipulation": kind, "farthest pixel": farthest} | told | _told(first, last))
     claims += [_gain(title, known, kinds) for title, known in curves.items() if len(known) == len(KINDS)]
     if size == "smoke":
         claims = [undecided(one, "this size shows that the chain runs, and gives no verdict") for one in claims]
@@ -81,6 +83,8 @@ def judge_with(results: Results, size: str, times: float = 1.0, kinds: Sequence[
         "Whether people see the change is not judged here: the pictures are shown, with the change amplified.",
         "With a Bernoulli likelihood a grey pixel costs at least its entropy, so that any change of a black background"
         " raises both losses; what counts is their gap.",
+        "m that deviates little from image to image says nothing of their factors: it is a veil, and its images are to"
+        " VAEs what grey or noisy ones are.",
         "What a change has gained is the gap less what it would be anyway, for one side's models may be better at any"
         " image. Exchanging the sides turns the sign of that: the mean of both gaps is the gain. The same models on"
         " both sides have nothing to gain but what the change makes of their draws of codes, so theirs is what others"
