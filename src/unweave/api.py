@@ -14,6 +14,7 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from unweave.config import shown
 from unweave.data import WORLDS, Data, World
 from unweave.data.frames import is_frame
 from unweave.data.own import as_world
@@ -465,8 +466,8 @@ def perturb(
     world: Any = None,
     folder: str | Path | None = None,
     *,
-    foster: Sequence[str | Path | Run] = (),
-    diminish: Sequence[str | Path | Run] = (),
+    foster: str | Path | Run | Sequence[str | Path | Run] = (),
+    diminish: str | Path | Run | Sequence[str | Path | Run] = (),
     among: Sequence[str | Path | Run] = (),
     quiet: bool = False,
     **settings: Unpack[PerturbSettings],
@@ -486,7 +487,7 @@ def perturb(
     >>> made.world.name, made.world.epsilon
     ('perturbed', 0.1)
     """
-    sides = [[one.path if isinstance(one, BareRun) else one for one in side] for side in (foster, diminish, among)]
+    sides = [_places(name, one) for name, one in (("foster", foster), ("diminish", diminish), ("among", among))]
     names = {field.name for field in fields(Attack)}
     told: dict[str, Any] = {name: value for name, value in settings.items() if name in names}
     model = {name: value for name, value in settings.items() if name not in told}
@@ -509,6 +510,14 @@ def perturb(
             among=sides[2],
             how=how,
         )
+
+
+def _places(option: str, runs: Any) -> list[str | Path]:
+    """The folders of runs that an option is given, one or several."""
+    given = list(runs) if isinstance(runs, Sequence) and not isinstance(runs, str) else [runs]
+    if strange := [one for one in given if not isinstance(one, str | Path | BareRun)]:
+        raise ValueError(f"{option} takes runs or their folders, not {shown(strange[0])}")
+    return [one.path if isinstance(one, BareRun) else one for one in given]
 
 
 @overload

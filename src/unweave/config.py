@@ -182,7 +182,9 @@ def from_plain(kind: Any, plain: Any, tables: Tables, place: str = "config") -> 
         return _first_that_fits(arguments, plain, tables, place)
     if origin is typing.Literal:
         if not any(type(plain) is type(one) and plain == one for one in arguments):
-            raise ValueError(f"{place} must be one of {', '.join(map(str, arguments))}, not {shown(plain)}")
+            raise ValueError(
+                f"{place} must be one of {', '.join(str(one) or repr(one) for one in arguments)}, not {shown(plain)}"
+            )
         return plain
     if origin is tuple:
         return _tuple(arguments, plain, tables, place)

@@ -4,10 +4,13 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+import unweave as uw
+from unweave.api import _places
 from unweave.cli import main
 from unweave.data.altered import Perturbed
 from unweave.data.micro import Micro
@@ -16,7 +19,7 @@ from unweave.models.networks import MLP
 from unweave.models.objectives import AE, BetaVAE
 from unweave.models.optimisers import Adam
 from unweave.recipes.altered_files import write_altered
-from unweave.recipes.perturb import Attack, Candidate, Made, attack_of, check_base, marked, perturb, sides_of
+from unweave.recipes.perturb import Attack, Candidate, Made, Veil, attack_of, check_base, marked, perturb, sides_of
 from unweave.runs.folder import RunFolder
 from unweave.studies.store import Store
 from unweave.training.experiment import Experiment, Plan
@@ -249,6 +252,28 @@ def test_options_that_do_not_go_together_are_refused_before_anything_is_trained(
     assert not list((tmp_path / "runs").glob("micro-*"))
 
 
+def test_python_takes_a_run_several_or_their_folders_and_says_what_it_cannot_take(made: Made, tmp_path: Path) -> None:
+    one, other = (made.folder.parent / each.id for each in made.candidates[:2])
+    settings: dict[str, Any] = {"folder": tmp_path, "perturb_steps": 3, "samples": 1, "quiet": True}
+    alone = uw.perturb(foster=uw.load(one), diminish=other, **settings)
+    assert alone.run.experiment.id == uw.perturb(foster=[one], diminish=[str(other)], **settings).run.experiment.id
+    assert alone.world == uw.world("perturbed", run=alone.folder).world.resolve()
+    for given, words in (
+        ({"foster": one, "diminish": other, "epsilon": 0.0}, "epsilon must be above 0, not 0.0"),
+        ({"foster": one, "diminish": other, "epsilon": 0.51}, "epsilon must be at most 0.5, not 0.51"),
+        ({"foster": one, "diminish": other, "models": 4}, "models is about models that are to be trained"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            uw.perturb(**(settings | given))
+    attack = replace(ATTACK)
+    object.__setattr__(attack, "control", "none")  # as one can where nothing checks types
+    with pytest.raises(ValueError, match=r"attack\.control must be one of '', same, reversed, not 'none'"):
+        perturb(BASE, attack, tmp_path, foster=[one], diminish=[other])
+    for strange in (3, [one, 3]):
+        with pytest.raises(ValueError, match="foster takes runs or their folders, not 3"):
+            _places("foster", strange)
+
+
 def test_runs_on_copies_of_one_manipulation_are_of_one_world(made: Made, tmp_path: Path) -> None:
     copied = shutil.copytree(made.folder, tmp_path / "copied")
     worlds = [Perturbed(str(place)) for place in (made.folder, copied)]
@@ -288,3 +313,16 @@ def test_the_explorer_says_what_it_cannot_open(made: Made) -> None:
 
     with pytest.raises(NotReady, match="trains a change of images"):
         OpenRuns(ReadOnlyStore(made.folder.parent)).open(made.folder.name)
+
+
+def test_a_change_that_is_the_same_for_all_images_is_said(made: Made) -> None:
+    with torch.no_grad():
+        change = made.world.load().alteration.change(torch.arange(2048))  # type: ignore[union-attr]
+    assert made.veil.deviation == pytest.approx(float(change.std(0).mean()), rel=0.2)
+    assert made.to_plain()["change"] == {"deviation": made.veil.deviation, "saturated": made.veil.saturated}
+    same, other = Veil(0.0025, 0.942).sentences(), Veil(0.47, 0.376).sentences()
+    assert other == []
+    assert "deviates by 0.0025 from one to another, and 94% of its pixels stand at an end" in same[0]
+    made.__dict__["veil"] = Veil(0.0025, 0.942)
+    assert same[0] in made.sentences()
+    del made.__dict__["veil"]

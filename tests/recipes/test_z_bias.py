@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 import torch
@@ -18,6 +19,7 @@ from unweave.data.micro import Micro
 from unweave.models.method import Given
 from unweave.models.networks import MLP
 from unweave.models.objectives import Perturbation
+from unweave.pages.manipulation import Losses
 from unweave.recipes.controls import judged
 from unweave.recipes.own import epsilon, transfer
 from unweave.recipes.perturb import Candidate
@@ -39,6 +41,7 @@ from unweave.recipes.zietlow2022.bias import (
 )
 from unweave.recipes.zietlow2022.bias_search import ASKED
 from unweave.recipes.zietlow2022.bias_table import judge_table
+from unweave.recipes.zietlow2022.fig_4_3 import _gain
 from unweave.recipes.zietlow2022.table_4_2 import PUBLISHED
 from unweave.studies.measure_only import measure_only
 from unweave.studies.results import Results
@@ -332,6 +335,23 @@ def test_a_drop_that_noise_gives_too_is_no_evidence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("same", "verdict"), [(0.4, "agrees"), (0.3, "agrees"), (0.2, "not evidence"), (None, "agrees")]
+)
+def test_a_drop_that_a_manipulation_against_itself_gives_is_no_evidence(
+    same: float | None, verdict: str, tmp_path: Path
+) -> None:
+    scores = {(method, ORIGINAL): 0.4 for method in ("β-VAE", "TC-VAE")}
+    scores |= {(method, NOISE): 0.4 for method in ("β-VAE", "TC-VAE")}
+    scores |= {(method, MODIFIED): 0.1 for method in ("β-VAE", "TC-VAE")}
+    scores |= {} if same is None else {("β-VAE", SAME): same}
+    compared = judged(find_reproduction("z-table-4.2"), made_up(scores, "small", tmp_path), "small").comparisons
+    drop = {one.what: one for one in compared if "original beside modified" in one.what and one.n}
+    assert [one.verdict for one in drop.values()] == [verdict, "agrees"]
+    names = [[control.name for control in one.controls] for one in drop.values()]
+    assert names == [["shuffled", "noise", *([] if same is None else ["same models"])], ["shuffled", "noise"]]
+
+
+@pytest.mark.parametrize(
     ("noise", "verdict"), [(0.4, "agrees"), (0.3, "agrees"), (0.2, "not evidence"), (0.1, "not evidence")]
 )
 def test_no_scale_brings_it_back_unless_noise_takes_it_too(noise: float, verdict: str, tmp_path: Path) -> None:
@@ -353,6 +373,11 @@ def test_beyond_the_source_a_planted_drop_agrees_and_its_control_does_not(
     assert {one.verdict for one in known} == {"agrees"}
     assert len(known) == (3 if name == "u-epsilon" else 4)
     assert all(one.controls and not any(control.passes for control in one.controls) for one in known)
+    # noise that does the same takes the evidence away
+    outcome = judged(find_reproduction(name), made_up(scores | {("β-VAE", NOISE): 0.15}, "small", tmp_path), "small")
+    drops = [one for one in outcome.comparisons if "on original beside" in one.what and one.n >= 6]
+    assert {one.verdict for one in drops} == {"not evidence"}
+    assert drops[0].controls[-1].ours == pytest.approx(0.25)
 
 
 def test_only_the_published_size_judges_numbers(tmp_path: Path) -> None:
@@ -391,3 +416,19 @@ def test_the_micro_world_of_the_smoke_is_narrow() -> None:
     columns = images.amax((1, 2)) > 0
     assert columns[0].nonzero().min() >= 8
     assert columns[1].nonzero().max() <= 27
+
+
+@pytest.mark.parametrize(("modified", "exchanged", "verdict"), [(-4.0, -2.0, "agrees"), (1.5, -3.5, "cannot tell")])
+def test_a_change_gains_what_its_gap_and_the_exchanged_one_leave_beside_a_model_against_itself(
+    modified: float, exchanged: float, verdict: str
+) -> None:
+    def curve(level: float) -> Losses:
+        steps = tuple(range(0, 30_000, 1000))
+        early = np.full(20, 50.0)  # what was at first says nothing of the end
+        return Losses(steps, {"gap": np.concatenate([early, level + 0.3 * np.sin(np.arange(10) * (2 + level))])})
+
+    curves = {MODIFIED: curve(modified), REVERSED: curve(exchanged), SAME: curve(-1.0)}
+    found = _gain("Toy", curves, (MODIFIED, REVERSED))
+    assert (found.verdict, found.n) == (verdict, 10)
+    assert found.ours == pytest.approx((modified + exchanged) / 2 + 1.0, abs=0.2)
+    assert _gain("Toy", curves, (SAME, SAME)).ours == 0.0

@@ -117,7 +117,7 @@ def _values(option: str, metavar: str) -> tuple[str, ...]:
     }  # fmt: skip
     if option in names:
         return (*names[option], *plug_in_names(option.removeprefix("--").removesuffix("s")))
-    if option in ("--foster", "--diminish", "--world.run"):
+    if option in ("--foster", "--diminish", "--among", "--world.run"):
         return (RUNS,)
     return tuple(metavar.split("|")) if "|" in metavar and " " not in metavar else (FILES,)
 

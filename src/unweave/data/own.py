@@ -105,8 +105,7 @@ def _made(plain: Mapping[str, Any]) -> World:
                 options[name] = [part.strip() for part in options[name].split(",") if part.strip()]
             elif isinstance(options.get(name), np.ndarray):
                 options[name] = options[name].tolist()
-    if isinstance(options.get("path"), Path):
-        options["path"] = str(options["path"])
+    options = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
     world: World = from_plain(World, options, {World: WORLDS}, "world")
     return world
 

@@ -50,6 +50,11 @@ class Losses:
     def first(self) -> dict[str, float]:
         return {name: float(values[0]) for name, values in self.terms.items()}
 
+    def late(self, name: str) -> dict[int, float]:
+        """One term in the last third of the rows, by step."""
+        first = 2 * len(self.steps) // 3
+        return dict(zip(self.steps[first:], self.terms[name][first:].tolist()))
+
     @property
     def last(self) -> dict[str, float]:
         n = max(1, len(self.steps) // 10)

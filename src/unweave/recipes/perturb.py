@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from unweave.config import check_fields, fingerprint, number
+from unweave.config import fingerprint, from_plain, number
 from unweave.data.altered import Manipulated, Perturbed
 from unweave.data.micro import Micro
 from unweave.data.world import called
@@ -44,6 +44,9 @@ N_UDR = 2_000
 """Examples on which models are compared by UDR."""
 
 N_SHOWN = 8
+
+N_COMPARED, LEAST_DEVIATION = 256, 0.05
+"""Examples whose changes are compared, and by how much these should deviate at the least."""
 
 Sides = tuple[tuple[str, ...], tuple[str, ...]]
 """Ids or folders of the runs to foster and of those to diminish."""
@@ -82,6 +85,26 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Veil:
+    """How far a manipulation does the same to all images: then it says nothing of their factors."""
+
+    deviation: float
+    """Of m over examples, mean over pixels; m lies in [−1, 1]."""
+    saturated: float
+    """Share of pixels in which |m| is above 0.95."""
+
+    def sentences(self) -> list[str]:
+        """A warning, where the change hardly depends on what is seen."""
+        if self.deviation >= LEAST_DEVIATION:
+            return []
+        return [
+            f"The change is nearly the same for all images: m deviates by {self.deviation:.4f} from one to another, and"
+            f" {self.saturated:.0%} of its pixels stand at an end. Such a veil says nothing of the factors; try another"
+            " --perturb-rate, or a likelihood that does not punish every grey (squared_error)."
+        ]
+
+
+@dataclass(frozen=True)
 class Made:
     """A finished manipulation: its run, the world that it makes, and what it was made from."""
 
@@ -103,6 +126,11 @@ class Made:
     def losses(self) -> Losses:
         """Both sides' reconstruction losses over training."""
         return losses_of(self.run)
+
+    @cached_property
+    def veil(self) -> "Veil":
+        """How far the change is the same for all images."""
+        return veil_of(self.world)
 
     def images(self, n: int = N_SHOWN) -> AlteredImages:
         """Some examples, the change that is made to each as m says it, and the altered ones."""
@@ -126,6 +154,7 @@ class Made:
             f"Reconstruction loss of the fostered side {first['foster']:.2f} → {last['foster']:.2f}, of the diminished"
             f" side {first['diminish']:.2f} → {last['diminish']:.2f}; gap {first['gap']:+.2f} → {last['gap']:+.2f}.",
             f"No pixel moves by more than {self.attack.epsilon:g}.",
+            *self.veil.sentences(),
             f"Train on the altered world with: unweave train perturbed --world.run {as_typed(self.folder)}",
         ]
         return words
@@ -146,6 +175,7 @@ class Made:
             else {"foster": list(_given(self, 0)), "diminish": list(_given(self, 1))},
             "before": self.losses.first,
             "after": self.losses.last,
+            "change": vars(self.veil),
             "world": {"name": "perturbed", "run": str(self.folder)},
         }
 
@@ -175,7 +205,7 @@ def perturb(
     ``diminish``, or those ``among`` which both sides are chosen.
     """
     store = Store("runs" if folder is None else folder).prepare()
-    check_fields(attack)
+    attack = from_plain(Attack, attack, {}, "attack")
     check_base(base)
     if among and (foster or diminish):
         raise ValueError("--among has both sides chosen from its runs: leave out --foster and --diminish")
@@ -374,13 +404,26 @@ def micro() -> tuple[Experiment, Attack]:
     return base, Attack(ensemble=2, perturb_rate=1e-2)
 
 
+@torch.no_grad()
+def veil_of(world: Perturbed) -> Veil:
+    """How far a manipulation changes all images of its world alike."""
+    data = world.load()
+    assert isinstance(data.alteration, Manipulated)
+    change = data.alteration.change(spread_rows(len(data), N_COMPARED))
+    return Veil(float(change.std(0).mean()), float((change.abs() > 0.95).float().mean()))
+
+
+def spread_rows(n: int, count: int) -> torch.Tensor:
+    """So many rows from all over a world, the same every time: a prime step goes through all factors."""
+    return (torch.arange(count) * 7_919 + 101) % n
+
+
 def altered_images(world: Perturbed, n: int = N_SHOWN, epsilon: float | None = None) -> AlteredImages:
     """Examples of an altered world beside their originals; spread over the world, the same every time."""
     known = replace(world, epsilon=epsilon).resolve() if epsilon is not None else world.resolve()
     data = known.load()
     assert isinstance(data.alteration, Manipulated)
-    # a prime step goes through all factors
-    rows = (torch.arange(n) * 7_919 + 101) % len(data)
+    rows = spread_rows(len(data), n)
     with torch.no_grad():
         change = data.alteration.change(rows)
     return AlteredImages(

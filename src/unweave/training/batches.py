@@ -163,7 +163,7 @@ def no_pairs(method: str, world: str) -> ValueError:
     """The sentence about a world without pairs."""
     return ValueError(
         f"{method} learns from pairs of examples, and {world} has none: take a world with factors"
-        " (`unweave worlds` shows which), or own images with a pairs file or in sequences"
+        " (`unweave worlds` shows which), or own images with world.pairs (a file or array of pairs) or world.sequences"
     )
 
 

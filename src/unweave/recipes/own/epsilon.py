@@ -25,7 +25,7 @@ from unweave.recipes.zietlow2022.bias import (
     places_of,
     strength_of,
 )
-from unweave.recipes.zietlow2022.bias_table import any_condition, undecided, with_effect
+from unweave.recipes.zietlow2022.bias_table import any_condition, control_of, undecided, with_effect
 from unweave.studies.results import Results
 from unweave.studies.statistics.intervals import mean_interval
 from unweave.studies.study import Study
@@ -58,12 +58,17 @@ def study(size: str) -> Study:
 
 def judge(results: Results, size: str) -> Outcome:
     """The curve of MIG over ε, and at every ε the drop beside those of noise and of the controls."""
+    return judge_with("", results, size)
+
+
+def judge_with(replaced: str, results: Results, size: str) -> Outcome:
+    """The same, with scores on noisy images in the place of those on original or on modified ones."""
     claims: list[Comparison] = []
     figures: dict[str, matplotlib.figure.Figure] = {}
     rows: list[dict[str, Any]] = []
     for place in places_of(size, ASKED):
         scores = scores_of(results, place)
-        claims += _claims(place, scores)
+        claims += _claims(place, scores, replaced)
         rows += _rows(place, scores)
         if len(scores) > 1:
             figures[f"MIG of β-VAEs on {place.title} over ε"] = _figure(place, scores)
@@ -92,14 +97,16 @@ def scores_of(results: Results, place: Place) -> Scores:
     return found
 
 
-def _claims(place: Place, scores: Scores) -> list[Comparison]:
+def _claims(place: Place, scores: Scores, replaced: str = "") -> list[Comparison]:
     def at(condition: str, epsilon: float) -> Mapping[int, float]:
-        return scores.get(condition, {}).get(epsilon, {})
+        if condition == replaced:
+            return scores.get(NOISE, {}).get(epsilon, {})
+        return scores.get(condition, {}).get(0.0 if condition == ORIGINAL else epsilon, {})
 
-    found, original = [], at(ORIGINAL, 0.0)
+    found = []
     for epsilon in (round(strength * place.epsilon, 6) for strength in STRENGTHS):
         for words, first in (
-            ("original", original),
+            ("original", at(ORIGINAL, epsilon)),
             ("noisy", at(NOISE, epsilon)),
             ("exchanged", at(REVERSED, epsilon)),
         ):
@@ -144,4 +151,9 @@ def _band(by_strength: Mapping[float, Mapping[int, float]]) -> Band:
 
 SOURCE = "unweave, beyond Zietlow (2022), chapter 4"
 
-REPRODUCTION = Reproduction("u-epsilon", TITLE, SOURCE, study, judge, (any_condition(judge),))
+CONTROLS = (
+    any_condition(judge),
+    control_of(judge_with, "noise", "noisy images of the same ε", "on original beside modified images"),
+)
+
+REPRODUCTION = Reproduction("u-epsilon", TITLE, SOURCE, study, judge, CONTROLS)

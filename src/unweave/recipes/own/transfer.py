@@ -29,7 +29,7 @@ from unweave.recipes.zietlow2022.bias import (
     placed,
     places_of,
 )
-from unweave.recipes.zietlow2022.bias_table import any_condition, undecided, with_effect
+from unweave.recipes.zietlow2022.bias_table import any_condition, control_of, undecided, with_effect
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference
@@ -56,11 +56,16 @@ def study(size: str) -> Study:
 
 def judge(results: Results, size: str) -> Outcome:
     """The drop of every group, from the models that it was made from to methods that are no VAEs."""
+    return judge_with("", results, size)
+
+
+def judge_with(replaced: str, results: Results, size: str) -> Outcome:
+    """The same, with scores on noisy images in the place of those on original or on modified ones."""
     claims: list[Comparison] = []
     figures: dict[str, matplotlib.figure.Figure] = {}
     rows: list[dict[str, Any]] = []
     for place in places_of(size, ASKED):
-        scores = scores_of(results, place, size)
+        scores = _with_noise(scores_of(results, place, size), replaced)
         claims += _claims(place, scores)
         drops = {name: _drops(groups) for name, groups in scores.items()}
         known = {name: found for name, found in drops.items() if found}
@@ -97,14 +102,27 @@ def scores_of(results: Results, place: Place, size: str) -> Scores:
     return found
 
 
+def _with_noise(scores: Scores, replaced: str) -> Scores:
+    """Noise in the place of another kind of images. Seeds that no noise was trained with get the usual drop of it."""
+    if not replaced:
+        return scores
+    usual = scores.get(f"β-VAE, {NEW}", {})
+    drop = float(np.mean(found)) if (found := _drops(usual, NOISE)) else float("nan")
+    noisy = {
+        name: groups.get(NOISE) or {seed: score - drop for seed, score in groups.get(ORIGINAL, {}).items()}
+        for name, groups in scores.items()
+    }
+    return {name: {**groups, replaced: noisy[name]} for name, groups in scores.items()}
+
+
 def _part(seed: int, sides: Mapping[int, str]) -> str:
     if seed < FIRST_CANDIDATE:
         return NEW
     return MADE_FROM if sides.get(seed) else NOT_CHOSEN
 
 
-def _drops(groups: Mapping[str, Mapping[int, float]]) -> list[float]:
-    original, modified = groups.get(ORIGINAL, {}), groups.get(MODIFIED, {})
+def _drops(groups: Mapping[str, Mapping[int, float]], condition: str = MODIFIED) -> list[float]:
+    original, modified = groups.get(ORIGINAL, {}), groups.get(condition, {})
     return [original[seed] - modified[seed] for seed in original if seed in modified]
 
 
@@ -140,4 +158,14 @@ def _row(place: Place, name: str, groups: Mapping[str, Mapping[int, float]], dro
 
 SOURCE = "unweave, beyond Zietlow (2022), chapter 4"
 
-REPRODUCTION = Reproduction("u-transfer", TITLE, SOURCE, study, judge, (any_condition(judge),))
+CONTROLS = (
+    any_condition(judge),
+    control_of(
+        judge_with,
+        "noise",
+        "noisy images (of new seeds, where a group has none of its own)",
+        "VAE.* on original beside",
+    ),
+)
+
+REPRODUCTION = Reproduction("u-transfer", TITLE, SOURCE, study, judge, CONTROLS)

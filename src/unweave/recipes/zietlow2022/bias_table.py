@@ -1,7 +1,7 @@
 """The judge of Tables 4.2 to 4.5: a metric on original, modified and noisy images, published beside ours."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -90,33 +90,54 @@ def noise_instead(judge: Judge, *, drops: bool = True) -> Control:
     It agrees where it gives half of a drop or more (``drops``: the claims say how far a score falls), and where it
     makes the claim hold while modified images beside noisy ones do not.
     """
+    return _instead(judge, NOISE, "noisy images", DROPS, drops)
+
+
+def same_instead(judge: Judge) -> Control:
+    """The manipulation that was trained against itself, by the same rule: it must not give a β-VAE's drop either."""
+    return _instead(judge, SAME, "images of the manipulation with the same models on both sides", OF_BETA_VAES, True)
+
+
+def _instead(judge: Judge, condition: str, images: str, about: str, drops: bool) -> Control:
+    def put(replaced: str, results: Results, size: str) -> Outcome:
+        return judge(_in_place_of(replaced, condition, results), size)
+
+    return control_of(put, condition, images, about, drops)
+
+
+def control_of(
+    judge_with: Callable[[str, Results, str], Outcome], name: str, images: str, about: str, drops: bool = True
+) -> Control:
+    """Other images as a control of drops. ``judge_with`` puts their scores in the place of those on modified images, or
+    of those on original ones."""
 
     def judged(results: Results, size: str, draw: int) -> Outcome:
-        by_noise = judge(_in_place_of(MODIFIED, NOISE, results), size)
+        found = judge_with(MODIFIED, results, size)
         if size == "smoke":
-            return by_noise
-        beyond = {one.what: one for one in judge(_in_place_of(ORIGINAL, NOISE, results), size).comparisons}
-        compared = (_of_noise(one, beyond[one.what], drops) for one in by_noise.comparisons if one.what in beyond)
-        return replace(by_noise, comparisons=tuple(compared))
+            return found
+        beyond = {one.what: one for one in judge_with(ORIGINAL, results, size).comparisons}
+        compared = (_beside(one, beyond[one.what], drops) for one in found.comparisons if one.n and one.what in beyond)
+        return replace(found, comparisons=tuple(compared))
 
     half = "it gives half of the drop or more, or where " if drops else ""
     sentence = (
-        f"scores on noisy images in the place of those on modified ones. It agrees where {half}the claim holds with it"
-        " and does not hold of modified beside noisy images."
+        f"scores on {images} in the place of those on modified ones. It agrees where {half}the claim holds with it and"
+        " does not hold of modified beside these images."
     )
-    return Control("noise", sentence, judged, about=DROPS)
+    return Control(name, sentence, judged, about=about)
 
 
-def _of_noise(by_noise: Comparison, beyond: Comparison, drops: bool) -> Comparison:
-    """What noise gives, and whether that is what the claim is about; ``beyond`` is what modified images add to it."""
-    instead = by_noise.verdict == "agrees" and beyond.verdict != "agrees"
-    if drops and by_noise.ours is not None and beyond.ours is not None:
-        instead = instead or by_noise.ours >= max(beyond.ours, ROUNDING)
-    return replace(by_noise, verdict="agrees" if instead else "differs")
+def _beside(found: Comparison, beyond: Comparison, drops: bool) -> Comparison:
+    """What other images give, and whether that is what the claim is about; ``beyond`` is what modified ones add."""
+    instead = found.verdict == "agrees" and beyond.verdict != "agrees"
+    if drops and found.ours is not None and beyond.ours is not None:
+        instead = instead or found.ours >= max(beyond.ours, ROUNDING)
+    return replace(found, verdict="agrees" if instead else "differs")
 
 
 DROPS = "original beside modified images|lower on modified images|beside the best scale on modified ones"
-"""Claims that a score falls, as regular expression."""
+OF_BETA_VAES = "β-VAE: .* on original beside modified images"
+"""Claims that a score falls, as regular expressions; those of the method that learns from controls' images too."""
 
 
 def _in_place_of(condition: str, other: str, results: Results) -> Results:
@@ -176,6 +197,9 @@ def _claims(groups: Groups, place: Place, metric: str, size: str) -> list[Compar
         elif method in OTHERS:
             found.append(differ(f"{score} stays on modified images", method, ORIGINAL, MODIFIED, 0))
     found.append(differ(f"control, {score} where both sides are the same models", "β-VAE", ORIGINAL, SAME, 0))
+    found.append(
+        differ(f"control, {score} of the same models beside the true manipulation", "β-VAE", SAME, MODIFIED, 1)
+    )
     found.append(
         differ(f"control, {score} of the exchanged beside the true manipulation", "β-VAE", REVERSED, MODIFIED, 1)
     )
