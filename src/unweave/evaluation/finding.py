@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from unweave.words import number_of
+
 Weight = Literal["problem", "advice", "note"]
 
 NOTABLE, STRONG = 0.2, 0.5
@@ -35,4 +37,4 @@ def named(latents: list[int]) -> str:
 
 def counted(count: int, total: int) -> str:
     """The words "1 of 10 latents is", or "3 of 10 latents are"."""
-    return f"{count} of {total} latents {'is' if count == 1 else 'are'}"
+    return f"{count} of {number_of(total, 'latent')} {'is' if count == 1 else 'are'}"

@@ -120,6 +120,7 @@ class Run:
 
     def rows(self, n: int, seed: int = 0) -> Int[Tensor, " sample"]:
         """Rows of the data, drawn without repetition; held-out ones where the run kept some."""
+        _require_count(n, "examples")
         trained = training_rows(self.experiment, len(self.data))
         pool = torch.arange(len(self.data))
         if trained is not None:
@@ -221,8 +222,7 @@ class Run:
         Where the prior is one of labels, ``labels`` chooses some by name, ``{"shape": 2}``; the others are those of
         examples of the data.
         """
-        if not isinstance(n, Integral) or n < 0:
-            raise ValueError(f"n is how many examples to draw, a whole number from 0 on, not {n!r}")
+        _require_count(n, "examples")
         noise = rng.normal(seed, rng.Purpose.EVALUATE, 0, n, self.experiment.latents)
         if not self.experiment.objective.samples_by_label:
             if labels:
@@ -271,6 +271,11 @@ def _architecture(experiment: Experiment, form: Form, place: Path) -> Architectu
         raise ValueError(
             f"{place} says that examples are {words}, which the run's settings do not fit: {error}"
         ) from error
+
+
+def _require_count(n: Any, what: str) -> None:
+    if not isinstance(n, Integral) or n < 0:
+        raise ValueError(f"n is how many {what} to draw, a whole number from 0 on, not {n!r}")
 
 
 def joined(codes: Sequence[Code]) -> Code:
