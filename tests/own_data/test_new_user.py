@@ -194,3 +194,13 @@ def test_a_single_latent_is_no_plural(capsys: Capture) -> None:
     assert "of 1 latent are active" in told
     assert "1 latents" not in told
     assert "1 steps" not in told
+
+
+def test_scores_of_few_rows_are_no_certain_zero(capsys: Capture) -> None:
+    codes = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.raises(ValueError, match="codes has a single row, and scores compare rows: give several"):
+        uw.measure(codes[:1], codes[:1] > 0)
+    np.savez("codes.npz", codes=codes, factors=(codes > 0).astype(int))
+    sentence = "Only 60 rows were measured, and chance alone raises several scores: give 1,000 or more"
+    assert sentence in said(capsys, "measure codes.npz --metrics mig --seeds 0")
+    assert sentence not in said(capsys, "measure codes.npz --metrics mig --seeds 0 --adjust chance")

@@ -306,3 +306,14 @@ def test_wrong_calls_are_one_sentence(
         said_now = capsys.readouterr().err
         assert said in said_now, said_now
         assert said_now.count("\n") == 1, said_now
+
+
+def test_commands_say_how_a_zoo_model_comes_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["show", "zoo:demo-0"]) == 2
+    told = capsys.readouterr().err
+    assert "bring it here with: unweave zoo pull demo-0 " in told
+    assert main(["zoo", "pull", "demo-0"]) == 0
+    assert main(["show", "runs/demo-0"]) == 0

@@ -22,7 +22,7 @@ from unweave.cli.measuring import (
 from unweave.cli.options import command, parse, whole_number
 from unweave.evaluation.measure import Measurer
 from unweave.evaluation.score_differences import Difference, differences_to_plain, score_differences
-from unweave.evaluation.scores import Scores, about_one_factor
+from unweave.evaluation.scores import Scores, about_few, about_one_factor
 from unweave.evaluation.tables import CodeTable, read_tables
 from unweave.files import write_atomically
 from unweave.words import number_of
@@ -100,8 +100,9 @@ def show_scores(title: str, scores: Scores, n_factors: int = 0) -> None:
     columns = ["metric", "score", second, "better"] + (["chance", "adjusted"] if adjusted else [])
     rows = [number_row(name, number, adjusted) for name, number in scores.numbers.items()]
     print_table(title, columns, rows, _note(scores))
-    if told := about_one_factor(scores, n_factors):
-        say(told)
+    for told in (about_one_factor(scores, n_factors), about_few(scores) if n_factors else ""):
+        if told:
+            say(told)
     tell_left_out(scores.left_out)
 
 

@@ -10,6 +10,9 @@ Weight = Literal["problem", "advice", "note"]
 NOTABLE, STRONG = 0.2, 0.5
 """Correlations of latents that stand out (Bonheme, 2023, Figure 6.10), and that mean the same thing twice."""
 
+ENOUGH = 1000
+"""Examples from which binned mutual information and correlations can be trusted."""
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 
 from unweave.evaluation.diagnosis import Diagnosis
-from unweave.evaluation.finding import NOTABLE, STRONG, Expected, Finding, counted, named
+from unweave.evaluation.finding import ENOUGH, NOTABLE, STRONG, Expected, Finding, counted, named
 from unweave.words import number_of
 
 POLARISED = 0.03
@@ -14,8 +14,6 @@ FULL = 0.8
 """A latent with E[σ²] below this counts against over-pruning (Zietlow, 2022, §4.3.4)."""
 WIDE = 3.0
 """How far the variance of sampled codes may be from the prior's 1, as a factor."""
-ENOUGH = 1000
-"""Examples from which binned mutual information and correlations can be trusted."""
 
 
 def findings_in_codes(diagnosis: Diagnosis, expected: Expected | None) -> Iterator[Finding]:

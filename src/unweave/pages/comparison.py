@@ -54,7 +54,7 @@ def comparison_page(found: Similarity, meta: Mapping[str, Any]) -> Page:
         sections.append(_matched(found))
     answer = learnt_same(found)
     examples = number_of(found.n_examples, "example")
-    lead = f"{len(found.members)} models compared layer by layer on {examples}."
+    lead = f"{number_of(len(found.members), 'model')} compared layer by layer on {examples}."
     lead = lead if answer is None else f"{answer.sentence} {lead}"
     return Page(page("How alike are these models?", sections, meta, lead, "unweave compare"), pictures)
 

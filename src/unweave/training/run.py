@@ -34,6 +34,12 @@ class Run:
 
     def __init__(self, folder: Path | str, device: str = "cpu", *, follow_links: bool = False) -> None:
         self.files, self.device = RunFolder(require_folder(folder, RUN), follow_links=follow_links), device
+        if str(folder).startswith("zoo:") and not self.files.path.exists():
+            name = str(folder).removeprefix("zoo:") or "NAME"
+            bring = f"bring it here with: unweave zoo pull {name}"
+            raise FileNotFoundError(
+                f"{folder} is no folder; {bring}    or open it in Python with uw.load('zoo:{name}')"
+            )
         if not self.files.has("config.json"):
             none = f"{self.files.path} is not a run folder: it has no config.json of ours"
             raise FileNotFoundError(none + others_in_words(self.files.path))
