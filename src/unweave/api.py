@@ -220,7 +220,7 @@ def _opened(run: Any) -> Run:
         return run if isinstance(run, Run) else Run(run.path, run.device)
     if not isinstance(run, str | Path):
         raise ValueError(f"a run is given as such or by its folder, not as {type(run).__name__}")
-    return Run(run)
+    return load(run)
 
 
 def _told(**components: Any) -> dict[str, Any]:
@@ -332,8 +332,8 @@ def diagnose(what: Any, variance: Any = None, *, n_factors: int | None = None, *
     if isinstance(what, BareRun):
         return diagnose_run(what, n_factors=n_factors, **options)
     if isinstance(what, str | Path):
-        if Path(what).is_dir():
-            return diagnose_run(Run(what), n_factors=n_factors, **options)
+        if _is_folder(what) or Path(what).is_dir():
+            return diagnose_run(load(what), n_factors=n_factors, **options)
         return diagnose_file(what, n_factors=n_factors, **options)
     found = diagnose_codes(what, variance, **options)
     expected = expected_of(None, n_factors)
@@ -585,7 +585,7 @@ def intrinsic(
 
 def _points(what: Any) -> list[Points]:
     if isinstance(what, BareRun) or _is_folder(what):
-        return points_of_run(what if isinstance(what, BareRun) else Run(what))
+        return points_of_run(what if isinstance(what, BareRun) else load(what))
     if isinstance(what, Data):
         return [points_of_data(what)]
     if isinstance(what, str | Path) and Path(what).suffix in (".npy", ".npz"):
@@ -599,8 +599,10 @@ def _points(what: Any) -> list[Points]:
 
 
 def _is_folder(what: Any) -> bool:
-    """Whether this is the folder of a run; any other folder is one of images."""
-    return isinstance(what, str | Path) and str(what) not in WORLDS and (Path(what) / "config.json").exists()
+    """Whether this is the folder of a run, or a model of the zoo; any other folder is one of images."""
+    if not isinstance(what, str | Path) or str(what) in WORLDS:
+        return False
+    return str(what).startswith("zoo:") or (Path(what) / "config.json").exists()
 
 
 @contextlib.contextmanager

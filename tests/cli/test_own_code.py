@@ -58,7 +58,15 @@ def test_names_of_templates_are_plain(fresh: Path, capsys: pytest.CaptureFixture
     assert "unknown kind 'metod'. Did you mean method" in answer(capsys, "new", "metod", "x", code=2)
     assert "a name is made of small letters" in answer(capsys, "new", "metric", "../x", code=2)
     assert "there is a module json already" in answer(capsys, "new", "metric", "json", code=2)
+    assert "class is a word of Python itself" in answer(capsys, "new", "method", "Class", code=2)
     assert not list(fresh.iterdir())
+
+
+def test_measures_and_metrics_are_asked_for_one_after_the_other(
+    small_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = answer(capsys, "evaluate", str(small_run), "--measures", "polarised", "--metrics", "mig", code=2)
+    assert "--measures takes measures in place of metrics" in told
 
 
 STUDY = """

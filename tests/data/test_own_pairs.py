@@ -211,7 +211,7 @@ def test_sequences_that_are_none_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"frame3.png lies beside the folders of the sequences"):
         Images(str(tmp_path / "mixed"), sequences=True).load()
     films(tmp_path / "one", {"a": [1, 2, 3]})
-    with pytest.raises(ValueError, match="1 segments in each of 1 sequences make 1; between 2 and 1000"):
+    with pytest.raises(ValueError, match="1 segment in each of 1 sequence make 1; between 2 and 1000"):
         Images(str(tmp_path / "one"), sequences=True, segments=1).load()
     with pytest.raises(ValueError, match="a has 3 frames, fewer than its 4 segments"):
         Images(str(tmp_path / "one"), sequences=True, segments=4).load()

@@ -156,7 +156,7 @@ def test_fleets_and_studies_take_tables(tmp_path: Path) -> None:
     study = uw.Study("tables", (asked,))
     results = uw.run_study(study, tmp_path / "store")
     assert len(results.table) == 1
-    assert "1 of 1 models are done" in results._repr_html_()
+    assert "1 of 1 model done" in results._repr_html_()
     assert "<tr><th>worlds</th><td>people</td></tr>" in study._repr_html_()
 
 

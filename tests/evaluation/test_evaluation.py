@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from unweave.api import train
+from unweave.cli import main
+from unweave.data.micro import Micro
 from unweave.evaluation.encode import BATCH_SIZE, encode, factor_names, known_factors
-from unweave.evaluation.evaluation import evaluate
+from unweave.evaluation.evaluation import evaluate, protocol_of_scores
 from unweave.metrics import mcc, mig
 from unweave.training.run import Run
 
@@ -101,3 +103,23 @@ def test_bad_arguments_say_so(run: Run) -> None:
         evaluate(run, interventions="nowhere")
     with pytest.raises(ValueError, match="representations are mean and sampled, not noise"):
         evaluate(run, representations=["noise"])
+
+
+def test_a_run_on_correlated_factors_says_which_world_is_measured(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = Micro(correlated=("x=y:0.2",))
+    told = train(world, tmp_path / "run", network="linear", latents=3, steps=5, batch_size=4, quiet=True)
+    found = evaluate(told, metrics=["mig"], seeds=0)
+    sentence = "Measured where factors are independent; training saw them go together: x=y:0.2."
+    assert repr(found).endswith(sentence)
+    assert sentence in found._repr_html_()
+    plain = found.to_plain()
+    assert plain["correlated_in_training"] == ["x=y:0.2"]
+    assert protocol_of_scores(plain).endswith("factors independent, though training saw x=y:0.2")
+    assert main(["evaluate", str(told.path), "--metrics", "mig", "--seeds", "0", "--quiet", "--no-pictures"]) == 0
+    assert sentence in capsys.readouterr().out
+    # where nothing is correlated, nothing is said
+    other = evaluate(run, metrics=["mig"], seeds=0)
+    assert "independent" not in repr(other)
+    assert "correlated_in_training" not in other.to_plain()

@@ -86,8 +86,9 @@ def test_layers_of_many_examples_are_those_of_each_batch(run: uw.Run) -> None:
     for name, one, other in zip(whole.names, whole.layers, parts.layers):
         if not name.startswith(("sampled", "decoder", "output")):
             torch.testing.assert_close(one, other)
-    assert torch.equal(whole["sampled"][:8], parts["sampled"][:8])
-    assert not torch.equal(whole["sampled"][8:], parts["sampled"][8:])
+    # the same noise; means may differ in their last bit with the size of a batch
+    torch.testing.assert_close(whole["sampled"][:8], parts["sampled"][:8])
+    assert not torch.allclose(whole["sampled"][8:], parts["sampled"][8:])
 
 
 def test_who_compares_is_told_and_four_examples_are_enough(run: uw.Run) -> None:

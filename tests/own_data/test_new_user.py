@@ -161,3 +161,46 @@ def test_a_run_is_no_file_of_codes(capsys: Capture) -> None:
     assert told == (
         "unweave: runs/demo is a run, and here files of codes are read; score it with: unweave evaluate runs/demo\n"
     )
+
+
+def test_rows_of_a_model_are_real_numbers_with_or_without_names() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0], "b": [3.0, 1.0, 2.0]})
+    run = uw.train(frame, network=uw.MLP((4,), (4,)), latents=2, steps=3, quiet=True)
+    wanted = run.encode([2.0, 1.0]).mean
+    assert run.encode(frame.iloc[1]).mean.equal(wanted)
+    assert run.encode(pd.Series([2.0, 1.0])).mean.equal(wanted)
+    assert run.encode(pd.Series({"b": 1.0, "a": 2.0})).mean.equal(wanted)
+    for wrong in (None, np.ones((2, 2)) * 1j, [[[1j, 2]]]):
+        with pytest.raises(ValueError, match=r"^rows are arrays, tensors, lists or data frames of numbers, not "):
+            run.encode(wrong)
+    with pytest.raises(ValueError, match="n is how many examples to draw, a whole number from 0 on, not -1"):
+        run.images(-1)
+    assert run.images(0).shape == (0, 2)
+
+
+def test_a_table_that_teaches_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="all rows are the same, and a model learns how rows differ"):
+        uw.train(pd.DataFrame({"a": [1.0] * 9, "b": [2.0] * 9}))
+    with pytest.raises(ValueError, match=r"it has no column of numbers among a, b$"):
+        uw.train(pd.DataFrame({"a": ["x", "y"], "b": ["u", "v"]}))
+
+
+def test_a_single_latent_is_no_plural(capsys: Capture) -> None:
+    pd.DataFrame({"a": np.arange(20.0), "b": np.arange(20.0) ** 2}).to_csv("rows.csv", index=False)
+    one = TINY.replace("--latents 2", "--latents 1").replace("--steps 3", "--steps 1")
+    said(capsys, f"train rows.csv {one} --objective.beta 1000 --quiet --folder run")
+    told = said(capsys, "show run")
+    assert ", 1 step\n" in told
+    assert "of 1 latent are active" in told
+    assert "1 latents" not in told
+    assert "1 steps" not in told
+
+
+def test_scores_of_few_rows_are_no_certain_zero(capsys: Capture) -> None:
+    codes = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.raises(ValueError, match="codes has a single row, and scores compare rows: give several"):
+        uw.measure(codes[:1], codes[:1] > 0)
+    np.savez("codes.npz", codes=codes, factors=(codes > 0).astype(int))
+    sentence = "Only 60 rows were measured, and chance alone raises several scores: give 1,000 or more"
+    assert sentence in said(capsys, "measure codes.npz --metrics mig --seeds 0")
+    assert sentence not in said(capsys, "measure codes.npz --metrics mig --seeds 0 --adjust chance")

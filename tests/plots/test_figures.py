@@ -74,6 +74,24 @@ def test_names_of_lines_never_overlap() -> None:
     assert apart == pytest.approx([0.0, 0.1, 0.2, 5.0])
 
 
+def test_bars_of_a_collapsed_model_are_flat() -> None:
+    figure = latents.kl_bars([3e-6, 2e-6], ["passive", "passive"])
+    low, high = figure.axes[0].get_ylim()
+    assert low == 0
+    assert high >= 0.1
+    assert latents.kl_bars([0.5, 0.2], ["active", "active"]).axes[0].get_ylim()[1] == pytest.approx(0.56)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 5])
+def test_no_words_of_histograms_are_cut(n: int) -> None:
+    figure = latents.histograms(noise(40, n), noise(40, n), ["mixed"] * n)
+    figure.draw_without_rendering()
+    for text in (*figure.texts, figure._supxlabel, figure._supylabel):
+        box = text.get_window_extent()
+        assert 0 <= box.y0 < box.y1 <= figure.bbox.height, text
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.width, text
+
+
 def test_histograms_show_every_latent() -> None:
     mean, sampled = np.random.default_rng(0).normal(size=(2, 500, 5))
     figure = latents.histograms(mean, sampled, [*TYPES, "active"], columns=3)

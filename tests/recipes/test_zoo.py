@@ -306,3 +306,27 @@ def test_wrong_calls_are_one_sentence(
         said_now = capsys.readouterr().err
         assert said in said_now, said_now
         assert said_now.count("\n") == 1, said_now
+
+
+def test_commands_say_how_a_zoo_model_comes_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["show", "zoo:demo-0"]) == 2
+    told = capsys.readouterr().err
+    assert "bring it here with: unweave zoo pull demo-0 " in told
+    assert main(["zoo", "pull", "demo-0"]) == 0
+    assert main(["show", "runs/demo-0"]) == 0
+
+
+def test_nothing_is_written_among_the_packages_models() -> None:
+    before = sorted(OWN.rglob("*"))
+    with pytest.raises(ValueError, match=r"demo-0 belongs to the package, .* with `unweave zoo pull demo-0`"):
+        uw.report("zoo:demo-0")
+    assert sorted(OWN.rglob("*")) == before
+
+
+def test_every_function_takes_a_model_of_the_zoo_by_its_name() -> None:
+    assert uw.traverse("zoo:demo-0", latents=[0], n=2).shape == (1, 2, 1, 32, 32)
+    assert "equal to the last bit" in str(uw.compare("zoo:demo-0", "zoo:demo-0", n=50, n_permutations=9))
+    assert uw.diagnose("zoo:demo-0").title.startswith("beta_vae on micro")

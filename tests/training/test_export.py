@@ -84,3 +84,10 @@ def test_scores_that_are_none_are_refused_before_anything_is_written(tmp_path):
     assert not (tmp_path / "out").exists()
     run.files.write_json("scores.json", {"n_samples": 9, "mean": {"scores": scores}})
     assert "| mig | 0.500 |" in (uw.export(run, tmp_path / "out") / "README.md").read_text()
+
+
+def test_a_file_is_no_folder_for_a_model(tmp_path):
+    run = Run(train(TINY, tmp_path / "run"))
+    (tmp_path / "table.csv").write_text("a")
+    with pytest.raises(ValueError, match=r"table\.csv is a file; give a folder for the model"):
+        uw.export(run, tmp_path / "table.csv")

@@ -6,9 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
+from unweave.data.images import Images
 from unweave.data.micro import Micro
 from unweave.data.synthetic import SynthNonLin
 from unweave.models.likelihoods import Gaussian
@@ -18,6 +21,7 @@ from unweave.runs.folder import RunFolder
 from unweave.training import checkpoint, many
 from unweave.training.experiment import Experiment, Plan
 from unweave.training.fleet.stepper import Stepper
+from unweave.training.loop import train
 from unweave.training.many import fault_words, home_and_place, is_gpu_fault, train_many
 from unweave.training.running import GpuFailed, Interrupted, RunOptions
 
@@ -113,7 +117,7 @@ def test_memory_that_was_enough_for_a_while_is_tried_once_more(
     begun = failing(monkeypatch, torch.cuda.OutOfMemoryError("CUDA out of memory"), 3, 1)
     (path,) = train_many([BASE], tmp_path / "again", how=RunOptions(save_every=0.0))
     assert begun == [0, 1, 2, 3, 3, 4, 5]
-    assert "GPU memory ran out; 1 models go on from their last checkpoint" in capsys.readouterr().err
+    assert "GPU memory ran out; going on from the last checkpoint of 1 model" in capsys.readouterr().err
     assert (path / "model.safetensors").read_bytes() == (plain / "model.safetensors").read_bytes()
 
 
@@ -176,7 +180,7 @@ def test_members_in_processes_are_those_that_have_not_ended(tmp_path: Path, monk
     later = [(BASE, RunFolder(tmp_path / "later"))]
     with pytest.raises(Interrupted, match="stopped; the same command goes on"):
         many._in_processes(later, BASE.world.load(), RunOptions())
-    assert said[2] == "1 models, 1 at a time in single-threaded processes"
+    assert said[2] == "1 model, 1 at a time in single-threaded processes"
 
 
 def test_models_in_processes_side_by_side_have_a_thread_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,3 +216,40 @@ def test_finished_models_beside_a_damaged_fleet_return_at_once(tmp_path: Path) -
     assert train_many(members, tmp_path) == paths
     left = [path.name for path in tmp_path.glob("fleet-*")]
     assert left == ["fleet-000000000000"], "a damaged one is left alone, one without a list was killed while it went"
+
+
+@pytest.mark.parametrize("refused", ["kernels", "file", "pictures", "files"])
+def test_what_is_refused_leaves_no_folder(refused: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given, place, words = [BASE], tmp_path / "runs", "network.kernels must be 1 number, each 2 or 4"
+    if refused == "kernels":
+        given = [replace(BASE, world=Micro(), network=Conv((3,)), seed=seed) for seed in (0, 1)]
+    elif refused == "file":
+        place.write_text("x")
+        words = "runs is a file; give a folder, to which each model adds one of its own"
+    elif refused == "pictures":
+        for folder, value in (("cat", 0), ("dog", 200)):
+            (place / folder).mkdir(parents=True)
+            Image.fromarray(np.full((8, 8), value, np.uint8)).save(place / folder / "a.png")
+        given = [replace(BASE, world=Images(str(place)))]
+        words = r"runs holds other things \(cat\), and models get a folder of their own"
+    else:
+        place.mkdir()
+        (place / "notes.txt").write_text("x")
+        words = r"runs holds other things \(notes.txt\), and models get a folder of their own"
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ValueError, match=words):
+        train_many(given, place)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert capsys.readouterr().err == ""
+
+
+def test_a_store_with_models_may_hold_other_things(tmp_path: Path) -> None:
+    (path,) = train_many([BASE], tmp_path)
+    (tmp_path / "notes.txt").write_text("x")
+    assert train_many([BASE, replace(BASE, seed=1)], tmp_path)[0] == path
+
+
+def test_one_model_has_a_folder_too(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(ValueError, match=r"notes\.txt is a file; give a folder for the run"):
+        train(BASE, tmp_path / "notes.txt")

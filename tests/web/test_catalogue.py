@@ -205,6 +205,18 @@ def test_columns_hold_what_rows_held() -> None:
     assert part.gone == ["c"]
 
 
+def test_ones_own_data_go_by_their_name() -> None:
+    rows = {
+        "a": {"id": "a", "world.name": "images", "world.called": "photos"},
+        "b": {"id": "b", "world.name": "table", "world.called": ""},
+        "c": {"id": "c", "world.name": "micro"},
+    }
+    found = {column.name: column for column in to_table(Changes(7, True, rows, [], 3, True)).columns}["world.name"]
+    assert found.words is not None
+    assert [found.words[place] for place in found.values] == ["photos", "table", "micro"]
+    assert rows["a"]["world.name"] == "images"
+
+
 def test_twenty_thousand_runs_travel_light() -> None:
     draw = np.random.default_rng(0)
     rows = {

@@ -1,5 +1,6 @@
 """A run on a table in the explorer: sliders move columns, in their own units, and nothing asks for pictures."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 import unweave as uw
+from unweave.runs.folder import RunFolder
 from unweave.web.app import create_app
 
 HERE = "http://127.0.0.1"
@@ -75,3 +77,14 @@ def test_sliders_move_the_columns(place: str) -> None:
         page.locator("#traversals").scroll_into_view_if_needed()
         expect(page.locator("#traversals figure")).to_have_count(2)
     assert troubles == []
+
+
+def test_code_that_is_not_trusted_is_asked_for_in_the_explorers_words(store: Path, tmp_path: Path) -> None:
+    shutil.copytree(store / "rows", tmp_path / "runs" / "mine")
+    files = RunFolder(tmp_path / "runs" / "mine")
+    plain = files.read_json("config.json")
+    files.write_json("config.json", plain | {"objective": {"name": "elsewhere:Mine"}})
+    with TestClient(create_app(tmp_path / "runs"), base_url=HERE) as client:
+        told = client.get("/api/runs/mine").json()["message"]
+        assert told.endswith("if you trust that code, start the explorer again with --trust elsewhere.")
+        assert client.get("/api/compare?left=mine&right=mine").json()["detail"] == told[0].lower() + told[1:-1]

@@ -17,6 +17,7 @@ from unweave.files import write_text
 from unweave.metrics.polarised.types import RULES
 from unweave.recipes.diagnose import Diagnosed, diagnose_posteriors, diagnose_run, write_diagnosis
 from unweave.training.run import Run
+from unweave.words import number_of
 
 EXAMPLES = """the file:
   an npz with arrays mean (or mu, codes) and variance, sample × latent (or log_variance, or std); perhaps sampled, and
@@ -117,7 +118,7 @@ def _show(diagnosed: Diagnosed) -> None:
         for latent in sorted(one.latents, key=lambda latent: -latent.kl)
     ]  # fmt: skip
     note = "corr.: the strongest correlation of its means with those of another latent"
-    print_table(f"{diagnosed.title}: {one.n_examples:,} examples", columns, rows, note)
+    print_table(f"{diagnosed.title}: {number_of(one.n_examples, 'example')}", columns, rows, note)
     _show_dependence(diagnosed)
     if diagnosed.accuracy:
         _show_accuracy(diagnosed)

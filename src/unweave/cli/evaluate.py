@@ -12,6 +12,7 @@ from unweave.data.world import called
 from unweave.evaluation.evaluation import Evaluation, evaluate
 from unweave.studies.measures import MEASURES, find_measure
 from unweave.training.run import Run
+from unweave.words import number_of
 
 EXAMPLES = """examples:
   unweave evaluate runs/demo
@@ -48,6 +49,8 @@ def run(argv: Sequence[str]) -> None:
     given = parse(parser, argv)
     opened = Run(given.run)
     if given.measures:
+        if given.metrics:
+            raise ValueError("--measures takes measures in place of metrics: give --metrics in a command of its own")
         _take_measures(opened, given.measures.split(","), given.json)
         return
     with watching("evaluating", given.quiet) as watch:
@@ -67,8 +70,12 @@ def run(argv: Sequence[str]) -> None:
     name = f"{opened.experiment.objective.name} on {called(opened.experiment.world)}"
     for representation, scores in found.scores.items():
         show_scores(
-            f"{name}, {representation} codes of {len(found.sample.rows):,} examples", scores, len(found.factor_names)
+            f"{name}, {representation} codes of {number_of(len(found.sample.rows), 'example')}",
+            scores,
+            len(found.factor_names),
         )
+    if words := found.about_correlated():
+        say(words)
     say(f"written: {opened.path / 'scores.json'}")
 
 

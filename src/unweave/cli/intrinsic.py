@@ -18,6 +18,7 @@ from unweave.metrics.dimension.mle import AVERAGING
 from unweave.training.experiment import TABLES, Experiment
 from unweave.training.run import Run
 from unweave.trusted import plug_in
+from unweave.words import number_of
 
 EXAMPLES = """examples:
   unweave intrinsic dsprites
@@ -142,7 +143,7 @@ def _show(points: Points, one: Intrinsic) -> None:
         for place, k in enumerate(first.neighbours)
     ]
     n_points, n_features = points.table.shape
-    title = f"{points.name}: {n_points:,} points of {n_features:,} numbers"
+    title = f"{points.name}: {number_of(n_points, 'point')} of {number_of(n_features, 'number')}"
     draws = "one draw" if len(one.mle_runs) == 1 else f"{len(one.mle_runs)} draws"
     note = f"over {draws} of {first.n_points:,} distinct points; * the stable range of k"
     print_table(title, ("k", "Levina–Bickel", "MacKay–Ghahramani"), rows, note)

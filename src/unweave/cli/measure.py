@@ -22,9 +22,10 @@ from unweave.cli.measuring import (
 from unweave.cli.options import command, parse, whole_number
 from unweave.evaluation.measure import Measurer
 from unweave.evaluation.score_differences import Difference, differences_to_plain, score_differences
-from unweave.evaluation.scores import Scores, about_one_factor
+from unweave.evaluation.scores import Scores, about_few, about_one_factor
 from unweave.evaluation.tables import CodeTable, read_tables
 from unweave.files import write_atomically
+from unweave.words import number_of
 
 EXAMPLES = """files:
   codes.npz               arrays codes (sample × latent), factors (sample × factor), perhaps variance;
@@ -99,8 +100,9 @@ def show_scores(title: str, scores: Scores, n_factors: int = 0) -> None:
     columns = ["metric", "score", second, "better"] + (["chance", "adjusted"] if adjusted else [])
     rows = [number_row(name, number, adjusted) for name, number in scores.numbers.items()]
     print_table(title, columns, rows, _note(scores))
-    if told := about_one_factor(scores, n_factors):
-        say(told)
+    for told in (about_one_factor(scores, n_factors), about_few(scores) if n_factors else ""):
+        if told:
+            say(told)
     tell_left_out(scores.left_out)
 
 
@@ -113,7 +115,7 @@ def tell_left_out(left_out: Mapping[str, str]) -> None:
 def _note(scores: Scores) -> str:
     seeds = scores.settings["seeds"]
     if scores.n_models is not None:
-        return f"means over {scores.n_models} models; --json has every model's number and interval"
+        return f"means over {number_of(scores.n_models, 'model')}; --json has every model's number and interval"
     if seeds < 2:
         return "no intervals: they take at least two --seeds"
     return f"intervals: {seeds} random halves of the rows, Student's t"
@@ -170,10 +172,10 @@ def _split(text: str | None) -> tuple[int, int] | None:
 
 
 def _size(table: CodeTable, scores: Scores) -> str:
-    fleet = f"{scores.n_models} models of " if scores.n_models else ""
+    fleet = f"{number_of(scores.n_models, 'model')} of " if scores.n_models else ""
     n_factors = len(table.factor_names)
     told = f", {n_factors} factor{'' if n_factors == 1 else 's'}" if table.factors is not None else ", no factors"
-    return f"{fleet}{scores.n_samples:,} samples, {len(table.latent_names)} latents{told}"
+    return f"{fleet}{number_of(scores.n_samples, 'sample')}, {number_of(len(table.latent_names), 'latent')}{told}"
 
 
 def _pictures(table: CodeTable, scores: Scores, folder: Path, factor_bins: int | None) -> None:

@@ -1,6 +1,7 @@
 """unweave new: a small file that works, to begin a method, a metric or a study of one's own."""
 
 import importlib.util
+import keyword
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,6 +68,8 @@ def names_of(given: str) -> dict[str, str]:
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", given).replace("-", "_").lower()
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,60}", name):
         raise ValueError(f"a name is made of small letters, digits and _, as in my_metric, not {given[:80]!r}")
+    if keyword.iskeyword(name):
+        raise ValueError(f"{name} is a word of Python itself, and cannot name a module; take another name")
     if importlib.util.find_spec(name) is not None:
         raise ValueError(f"there is a module {name} already, which {name}.py would hide; take another name")
     return {"name": name, "Class": "".join(part.capitalize() for part in name.split("_"))}

@@ -16,6 +16,7 @@ from unweave.training.experiment import experiment_to, resume_words
 from unweave.training.history import History
 from unweave.training.results import kept_words
 from unweave.training.run import Run
+from unweave.words import number_of
 
 EXAMPLES = """examples:
   unweave show runs/demo
@@ -53,9 +54,8 @@ def run(argv: Sequence[str]) -> None:
 def show_latents(run: Run, description: Description) -> None:
     """The table of latents, the losses, and what they mean in words."""
     experiment = run.experiment
-    title = (
-        f"{experiment.objective.name} on {called(experiment.world)}, seed {experiment.seed}, {experiment.steps} steps"
-    )
+    steps = number_of(experiment.steps, "step")
+    title = f"{experiment.objective.name} on {called(experiment.world)}, seed {experiment.seed}, {steps}"
     names = ("latent", "type", "KL (nats)", "mean σ²", "var σ²", "var μ")
     print_table(title, names, [tuple(row.values()) for row in description.rows()])
     total = description.kl.sum().item()
@@ -75,7 +75,8 @@ def _manipulation(run: Run, as_json: bool) -> None:
         return
     first, last = made.losses.first, made.losses.last
     rows = [(name, first[name], last[name]) for name in first]
-    title = f"a manipulation of {called(run.experiment.world)}, ε {made.attack.epsilon:g}, {run.experiment.steps} steps"
+    steps = number_of(run.experiment.steps, "step")
+    title = f"a manipulation of {called(run.experiment.world)}, ε {made.attack.epsilon:g}, {steps}"
     print_table(title, ("reconstruction loss", "at first", "at the end"), rows)
     for sentence in made.sentences():
         say(sentence)
@@ -108,7 +109,7 @@ def _failed(run: Run, failure: Mapping[str, Any], history: History | None) -> No
     if history is not None and history.steps:
         losses = _losses(history)
         span = f"step {history.steps[0]} to {history.steps[-1]}"
-        say(f"its history has {len(losses)} rows, {span}: loss {losses[0]:.4g} to {losses[-1]:.4g}")
+        say(f"its history has {number_of(len(losses), 'row')}, {span}: loss {losses[0]:.4g} to {losses[-1]:.4g}")
     say(f"try again with: {resume_words(run.path, run.experiment)}")
 
 

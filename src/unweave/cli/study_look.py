@@ -13,6 +13,7 @@ from unweave.studies.record import DamagedRecord, Record, names, read_record
 from unweave.studies.status import Status, status_of
 from unweave.studies.store import Store
 from unweave.studies.sweep import sweep
+from unweave.words import number_of
 
 
 def look(action: str, argv: Sequence[str]) -> int:
@@ -110,7 +111,7 @@ def _export(store: Store, given: dict[str, Any]) -> None:
     else:
         write_atomically(path, lambda aside: _flat(table).write_csv(aside))
     told = {"file": str(path), "runs": table.height, "columns": table.width}
-    print_json(told) if given["json"] else say(f"{table.height} runs × {table.width} columns: {path}")
+    print_json(told) if given["json"] else say(f"{number_of(table.height, 'run')} × {table.width} columns: {path}")
 
 
 def _flat(table: Any) -> Any:
@@ -132,7 +133,7 @@ def _sql(store: Store, given: dict[str, Any]) -> None:
     if given["json"]:
         print_json(found.to_dicts())
     else:
-        print_table(f"{found.height} rows", found.columns, found.rows())
+        print_table(number_of(found.height, "row"), found.columns, found.rows())
 
 
 def _gc(store: Store, given: dict[str, Any]) -> None:

@@ -25,6 +25,7 @@ from unweave.training.progress import progress
 from unweave.training.run import Run
 from unweave.training.running import RunOptions
 from unweave.trusted import trust_words
+from unweave.words import number_of
 
 EXAMPLES = """examples:
   unweave train micro --objective beta_vae --objective.beta 6 --latents 6 --steps 2000 --optimiser.learning-rate 2e-3
@@ -90,9 +91,9 @@ def _tell_all(paths: list[Path], as_json: bool) -> int:
         print_json([{"folder": folder, "state": state.column} for folder, state in states.items()])
     else:
         told = [(folder, str(state)) for folder, state in states.items()]
-        print_table(f"{len(states)} models", ("folder", "state"), told)
+        print_table(number_of(len(states), "model"), ("folder", "state"), told)
     if failed:
-        print(f"unweave: {len(failed)} of {len(states)} models failed", file=sys.stderr)
+        print(f"unweave: {len(failed)} of {number_of(len(states), 'model')} failed", file=sys.stderr)
     return 1 if failed else 0
 
 
@@ -124,7 +125,7 @@ def train_all(experiments: list[Experiment], given: dict[str, Any]) -> list[Path
 
     resolved = experiments[0].resolve()
     data = load_watched(resolved, given["quiet"])
-    with running(f"{len(experiments)} models on {called(resolved.world)}", given) as how:
+    with running(f"{number_of(len(experiments), 'model')} on {called(resolved.world)}", given) as how:
         return train_many(experiments, given["folder"] or "runs", data=data, how=how)
 
 

@@ -16,6 +16,7 @@ from unweave.data.own import as_world, is_own_path
 from unweave.data.supervision import supervision_of
 from unweave.data.world import Card
 from unweave.trusted import plug_in_names
+from unweave.words import number_of
 
 EXAMPLES = """examples:
   unweave worlds
@@ -89,7 +90,8 @@ def _describe(name: str, card: Card, sizes: Sequence[tuple[int, int]]) -> None:
         say(f"  columns   {shortened(card.columns, 40)}")
     if card.space is not None:
         for factor in card.space.axes:
-            say(f"  factor    {factor.name}: {factor.size} values, {factor.kind}{', hidden' if factor.hidden else ''}")
+            hidden = ", hidden" if factor.hidden else ""
+            say(f"  factor    {factor.name}: {number_of(factor.size, 'value')}, {factor.kind}{hidden}")
     _describe_supervision(card)
     say(f"  on disk   {'yes' if card.on_disk else 'no'}\n  to get it {card.how_to_get}")
 
@@ -137,7 +139,7 @@ def _factors(card: Card) -> str:
 
 def _shape(card: Card) -> str:
     if card.columns:
-        return f"{len(card.columns)} columns"
+        return number_of(len(card.columns), "column")
     return "×".join(map(str, card.shape)) if all(card.shape) else "any"
 
 

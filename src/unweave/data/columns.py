@@ -53,13 +53,18 @@ class Columns:
     def _rows(self, given: Any) -> np.ndarray:
         if is_frame(given) and set(self.names) <= set(getattr(given, "index", ())) and not hasattr(given, "columns"):
             given = given[list(self.names)].to_numpy()  # a row of a pandas frame
+        elif is_frame(given) and not hasattr(given, "columns") and len(given) == len(self):
+            given = given.to_numpy()  # a row without names
         if is_frame(given):
             return self._from_frame(as_frame(given))
         try:
             values = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+            if given is None or np.iscomplexobj(values):
+                raise TypeError("real numbers")
             rows = np.atleast_2d(values.astype(np.float64))
         except (TypeError, ValueError) as error:
-            raise ValueError(f"rows are arrays, tensors, lists or data frames of numbers, not {given!r:.80}") from error
+            told = " ".join(f"{given!r}".split())  # an array goes over lines
+            raise ValueError(f"rows are arrays, tensors, lists or data frames of numbers, not {told:.80}") from error
         if rows.ndim != 2 or rows.shape[1] != len(self):
             found = " × ".join(map(str, values.shape)) or "a single number"
             raise ValueError(f"this model takes rows of {self} ({shortened(self.names)}), one or many; given {found}")

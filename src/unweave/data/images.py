@@ -34,6 +34,7 @@ from unweave.data.pixels import GREY, Fit, coloured, decoded, fitted, mode, size
 from unweave.data.sequences import Sequences, by_axis, by_folder, frames_of, segments_of, sequence_pairs
 from unweave.data.world import Card, Data, World
 from unweave.files import require_file
+from unweave.words import number_of
 
 Colour = Literal["auto", "grey", "rgb"]
 BESIDE = (".csv", ".npz", ".npy", "-ubyte", ".idx", ".gz")
@@ -131,7 +132,7 @@ class Images(World):
         kind = "grey" if data.shape[0] == 1 else "colour"
         labels = f"labels: {', '.join(data.label_names)}" if data.label_names else "no labels"
         fitted = "" if self.size is None else {"crop": ", cut", "pad": ", padded", "stretch": ", stretched"}[self.fit]
-        found = f"{len(data):,} images of {width} × {height} pixels{fitted}, {kind}; {labels}"
+        found = f"{number_of(len(data), 'image')} of {width} × {height} pixels{fitted}, {kind}; {labels}"
         return f"{self.card().title}: {found}{self._passed_over()}"
 
     def _passed_over(self) -> str:
@@ -183,7 +184,7 @@ class Images(World):
         return kept
 
     def _how_many(self) -> str:
-        return f"{self.found[0]:,} images" if self.found else "images"
+        return number_of(self.found[0], "image") if self.found else "images"
 
     def _glance(self) -> tuple[int, ...]:
         """The same for a card, which refuses nothing."""

@@ -8,6 +8,7 @@ from pathlib import PurePath
 import numpy as np
 
 from unweave.data.world import MOST_VALUES
+from unweave.words import number_of
 
 Sequences = Mapping[str, Sequence[int]]
 """From a sequence's name to the rows of its frames, in the order of time."""
@@ -68,8 +69,8 @@ def segments_of(sequences: Sequences, n: int) -> np.ndarray:
     n_all = n * len(sequences)
     if not 2 <= n_all <= MOST_VALUES:
         raise ValueError(
-            f"{n} segments in each of {len(sequences)} sequences make {n_all}; between 2 and {MOST_VALUES} tell times"
-            " apart: change segments"
+            f"{number_of(n, 'segment')} in each of {number_of(len(sequences), 'sequence')} make {n_all}; between 2 and"
+            f" {MOST_VALUES} tell times apart: change segments"
         )
     found = np.empty(sum(map(len, sequences.values())), dtype=np.int64)
     for place, (name, rows) in enumerate(sequences.items()):

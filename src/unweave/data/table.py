@@ -20,6 +20,7 @@ from unweave.data.image_sources import content_digest
 from unweave.data.table_sources import Sheet, read_sheet
 from unweave.data.world import Card, Data, World
 from unweave.files import require_file
+from unweave.words import number_of
 
 FILES = (*SUFFIXES, ".npz", ".npy")
 Missing = Literal["refuse", "mean", "drop"]
@@ -86,7 +87,8 @@ class Table(World):
         still = [name for name, column in zip(data.columns.names, data.store.T) if not bool(column.any())]
         constant = f"; the same in every row: {shortened(still)}" if still else ""
         gaps = {"refuse": "", "mean": "; gaps become their column's mean", "drop": "; rows with gaps left out"}
-        return f"{self.card().title}: {len(data):,} rows of {data.columns}; {labels}{constant}{gaps[self.missing]}"
+        rows = number_of(len(data), "row")
+        return f"{self.card().title}: {rows} of {data.columns}; {labels}{constant}{gaps[self.missing]}"
 
     def load(self, progress: Progress | None = None) -> Data:
         digest = self._digest() if self._place().is_file() else ""
@@ -149,6 +151,8 @@ class Table(World):
         if len(read.values) < 2:
             rows = "one row" if len(read.values) else "no row"
             raise ValueError(f"{path} has {rows} to learn from, and a model learns how rows differ: give several")
+        if (read.values == read.values[0]).all():
+            raise ValueError(f"{path}: all rows are the same, and a model learns how rows differ: choose other columns")
         return read
 
     def _label_names(self, sheet: Sheet) -> tuple[str, ...]:
@@ -163,11 +167,12 @@ class Table(World):
         words = [name for name in names if name not in sheet.numbers]
         if words:
             others = ",".join(name for name in names if name in sheet.numbers)
-            place = f"{sheet.path}: column {words[0]!r}"
+            place = f"{sheet.path}: column {words[0]!r} holds {sheet.kind(words[0])}, and a model learns from numbers"
+            if not others:
+                raise ValueError(f"{place}; it has no column of numbers among {shortened(names)}")
             raise ValueError(
-                f"{place} holds {sheet.kind(words[0])}, and a model learns from numbers: take it as a label,"
-                f" {_option('labels', ','.join([*labels, *words]))}, or choose the columns to learn from,"
-                f" {_option('columns', others or '…')}"
+                f"{place}: take it as a label, {_option('labels', ','.join([*labels, *words]))}, or choose the columns"
+                f" to learn from, {_option('columns', others)}"
             )
         if not names:
             raise ValueError(f"{sheet.path} has no column to learn from; it has {shortened(sheet.names) or 'none'}")
@@ -205,7 +210,7 @@ class Table(World):
     def _kept(self, digest: str) -> "_Read":
         """The table as it was when it was first read, where it was kept."""
         now = f"{self.path} has changed" if digest else f"{self.where or self.path} is not there any more"
-        size = f"{self.rows:,} rows" if self.rows else "rows"
+        size = number_of(self.rows, "row") if self.rows else "rows"
         if not self._copy().exists():
             raise ValueError(
                 f"{now}, and no copy of the {size} that this run was trained on was kept. Its model can still be used"

@@ -17,6 +17,7 @@ from unweave.data.factors import FactorSpace
 from unweave.data.files import Progress, Published
 from unweave.data.notebook import chosen_rows, rows_of, strip_of
 from unweave.shapes import Float, Int, Shaped, Tensor
+from unweave.words import number_of
 
 
 class Nuisance(ABC):
@@ -193,8 +194,8 @@ class Data:
         else:
             known = f"; labels {', '.join(self.label_names)}" if self.label_names else ""
         if self.columns is not None:
-            return f"Data: {len(self):,} rows of {self.columns} ({shortened(self.columns.names)}){known}"
-        return f"Data: {len(self):,} examples of {' × '.join(map(str, self.shape))}{known}"
+            return f"Data: {number_of(len(self), 'row')} of {self.columns} ({shortened(self.columns.names)}){known}"
+        return f"Data: {number_of(len(self), 'example')} of {' × '.join(map(str, self.shape))}{known}"
 
     def _repr_html_(self) -> str:
         """The same with a few pictures, or the first rows of a table, for notebooks."""

@@ -1,5 +1,6 @@
 """Evaluate a run: its mean and its sampled codes under every metric, from one encoding per sampling plan."""
 
+import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from unweave.evaluation.types import types_of
 from unweave.metrics.supervised.split import N_TEST, N_TRAIN
 from unweave.shapes import Shaped, Tensor
 from unweave.training.run import Run
+from unweave.words import number_of
 
 Watch = Callable[[int, int, str], None]
 
@@ -31,15 +33,23 @@ class Evaluation:
     factor_names: tuple[str, ...]
     asked: Mapping[str, Any] = field(default_factory=dict)
     """How many samples, and from where interventions: a world may have fewer."""
+    correlated: tuple[str, ...] = ()
+    """Factors that went together in training, ``x=y:0.2``; in what is measured they are independent."""
 
     def __repr__(self) -> str:
         return "\n".join(
-            f"{name} codes of {len(self.sample.rows):,} examples\n{one}" for name, one in self.scores.items()
-        )
+            f"{name} codes of {number_of(len(self.sample.rows), 'example')}\n{one}" for name, one in self.scores.items()
+        ) + (f"\n{words}" if (words := self.about_correlated()) else "")
 
     def _repr_html_(self) -> str:
         """A table a representation, for notebooks."""
-        return "".join(f"<p>{name} codes</p>{one._repr_html_()}" for name, one in self.scores.items())
+        told = f"<p>{html.escape(words)}</p>" if (words := self.about_correlated()) else ""
+        return "".join(f"<p>{name} codes</p>{one._repr_html_()}" for name, one in self.scores.items()) + told
+
+    def about_correlated(self) -> str:
+        """A sentence on which world is measured, where training saw another; empty else."""
+        told = f"Measured where factors are independent; training saw them go together: {', '.join(self.correlated)}."
+        return told if self.correlated else ""
 
     def to_plain(self) -> dict[str, Any]:
         """As dictionaries, lists and numbers, ready for JSON."""
@@ -49,6 +59,7 @@ class Evaluation:
             "n_samples": len(code.rows),
             "n_world": self.n_world,
             "asked": dict(self.asked),
+            **({"correlated_in_training": list(self.correlated)} if self.correlated else {}),
             "factor_names": list(self.factor_names),
             "latents": {
                 "types": types,
@@ -105,7 +116,9 @@ def evaluate(
         variance = sample.variance if name == "mean" else None
         scores[name] = measurer.measure(getattr(sample, name), variance, pool, watch=told)
     asked = {"samples": n_samples, "interventions": interventions}
-    return Evaluation(scores, sample, None if world is None else len(world.rows), factor_names(run.data), asked)
+    correlated = tuple(getattr(run.experiment.world, "correlated", ()))
+    n_world = None if world is None else len(world.rows)
+    return Evaluation(scores, sample, n_world, factor_names(run.data), asked, correlated)
 
 
 def settings_for(run: Run, metrics: Metrics, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -126,6 +139,8 @@ def protocol_of_scores(plain: Mapping[str, Any]) -> str:
     words.append(f"interventions from all {plain['n_world']:,}" if plain.get("n_world") else "interventions among them")
     if settings.get("seeds"):
         words.append(f"intervals from {settings['seeds']} random halves")
+    if together := plain.get("correlated_in_training"):
+        words.append(f"factors independent, though training saw {', '.join(map(str, together))}")
     return ", ".join(words)
 
 

@@ -3,10 +3,15 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from unweave.words import number_of
+
 Weight = Literal["problem", "advice", "note"]
 
 NOTABLE, STRONG = 0.2, 0.5
 """Correlations of latents that stand out (Bonheme, 2023, Figure 6.10), and that mean the same thing twice."""
+
+ENOUGH = 1000
+"""Examples from which binned mutual information and correlations can be trusted."""
 
 
 @dataclass(frozen=True)
@@ -35,4 +40,4 @@ def named(latents: list[int]) -> str:
 
 def counted(count: int, total: int) -> str:
     """The words "1 of 10 latents is", or "3 of 10 latents are"."""
-    return f"{count} of {total} latents {'is' if count == 1 else 'are'}"
+    return f"{count} of {number_of(total, 'latent')} {'is' if count == 1 else 'are'}"

@@ -12,6 +12,7 @@ from unweave.evaluation.findings_in_codes import findings_in_codes
 from unweave.evaluation.findings_in_runs import findings_in_decoder, findings_in_training
 from unweave.evaluation.over_training import OverTraining
 from unweave.models.posteriors import Code
+from unweave.words import number_of
 
 
 def findings(
@@ -44,7 +45,7 @@ def sentences(description: Description, expected: Expected | None = None) -> lis
     """A described run in words: how many latents are of which type, and what its codes show, each with its advice."""
     diagnosis = diagnose_described(description)
     active, mixed, passive = (diagnosis.types.count(kind) for kind in ("active", "mixed", "passive"))
-    words = [f"{active} of {len(diagnosis.types)} latents are active, {mixed} mixed, {passive} passive."]
+    words = [f"{active} of {number_of(len(diagnosis.types), 'latent')} are active, {mixed} mixed, {passive} passive."]
     if expected is not None and active == expected.n_factors and mixed == 0:
         words.append(f"That is exactly as many as the world has factors: {expected.n_factors}.")
     found = findings(diagnosis, expected, no_decoder=description.no_decoder, without_kl=description.without_kl)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import torch
 
 from unweave.evaluation.diagnosis import Diagnosis
-from unweave.evaluation.finding import NOTABLE, STRONG, Expected, Finding, counted, named
+from unweave.evaluation.finding import ENOUGH, NOTABLE, STRONG, Expected, Finding, counted, named
+from unweave.words import number_of
 
 POLARISED = 0.03
 """Δ_KL below which a model counts as polarised (Zietlow, 2022, Table 3.2)."""
@@ -13,8 +14,6 @@ FULL = 0.8
 """A latent with E[σ²] below this counts against over-pruning (Zietlow, 2022, §4.3.4)."""
 WIDE = 3.0
 """How far the variance of sampled codes may be from the prior's 1, as a factor."""
-ENOUGH = 1000
-"""Examples from which binned mutual information and correlations can be trusted."""
 
 
 def findings_in_codes(diagnosis: Diagnosis, expected: Expected | None) -> Iterator[Finding]:
@@ -46,11 +45,15 @@ def _collapse(diagnosis: Diagnosis) -> Finding:
     return Finding(
         "collapse",
         "problem",
-        f"Posterior collapse: all {len(diagnosis.latents)} latents are passive, and a code carries"
+        f"Posterior collapse: {_all(diagnosis)} passive, and a code carries"
         f" {diagnosis.rate:.2g} nats. Every reconstruction is the same.",
         "Lower the regulariser (β, or the target capacity), let it fade in (--warmup), or use a weaker decoder.",
         "Bowman et al. (2016); Dai, Wang and Wipf (2020); Bonheme (2023), §4.3",
     )
+
+
+def _all(diagnosis: Diagnosis) -> str:
+    return "the only latent is" if len(diagnosis.latents) == 1 else f"all {len(diagnosis.latents)} latents are"
 
 
 def _deterministic(diagnosis: Diagnosis) -> Finding:
@@ -151,7 +154,7 @@ def _pruning(diagnosis: Diagnosis, expected: Expected) -> Iterator[Finding]:
         yield Finding(
             "too_few_latents",
             "problem",
-            f"The model has {len(diagnosis.latents)} latents for {expected.n_factors} factors.",
+            f"The model has {number_of(len(diagnosis.latents), 'latent')} for {expected.n_factors} factors.",
             f"Train with {expected.n_factors} latents or more; those not needed are switched off.",
             "Bonheme (2023), ch. 8",
         )
@@ -168,7 +171,8 @@ def _pruning(diagnosis: Diagnosis, expected: Expected) -> Iterator[Finding]:
         yield Finding(
             "not_pruned",
             "advice",
-            f"All {len(diagnosis.latents)} latents are in use, though the data have {expected.n_factors} factors:"
+            f"All {len(diagnosis.latents)} latents are in use, though the data have"
+            f" {number_of(expected.n_factors, 'factor')}:"
             " the regulariser does not prune, and factors are spread over several latents.",
             "Raise β until latents switch off, or train with fewer latents (unweave dimension).",
             "Zietlow (2022), §3.3.6; Bonheme (2023), §8.3",

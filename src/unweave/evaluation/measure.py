@@ -142,6 +142,8 @@ class Measurer:
 
     def _checked(self, codes: Any, variance: Any) -> tuple[Tensor, Tensor | None]:
         table = as_codes(codes, batched=True)
+        if table.shape[-2] < 2:
+            raise ValueError("codes has a single row, and scores compare rows: give several")
         spread = None if variance is None else as_codes(variance, "variance", batched=True).to(table.device)
         if self.truth is not None:
             check_lengths(table, self.truth.numbers)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from unweave.evaluation.finding import ENOUGH
 from unweave.frames import pandas_frame
 from unweave.metrics import METRICS
 from unweave.shapes import Float, Tensor
@@ -206,6 +207,16 @@ def about_one_factor(scores: Scores, n_factors: int) -> str:
     trivial = [name for name in TRIVIAL if name in scores.numbers] if n_factors == 1 else []
     told = f"With one factor alone, what compares factors is 1 for any code that varies: {', '.join(trivial)}."
     return told if trivial else ""
+
+
+def about_few(scores: Scores) -> str:
+    """A sentence on scores of few rows, which chance raises; empty for enough, or where chance was measured."""
+    if scores.n_samples >= ENOUGH or scores.settings["adjust"]:
+        return ""
+    return (
+        f"Only {scores.n_samples} rows were measured, and chance alone raises several scores: give {ENOUGH:,} or more,"
+        " or see by how much with --adjust chance."
+    )
 
 
 def scores_from_plain(found: Mapping[str, Any]) -> Scores:

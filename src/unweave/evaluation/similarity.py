@@ -20,6 +20,7 @@ from unweave.metrics.similarity.svcca import svcca_matrix
 from unweave.shapes import Bool, Float, Tensor
 from unweave.training.experiment import Plan, resume_words
 from unweave.training.run import Run
+from unweave.words import number_of
 
 N_TEST = 200
 """Examples behind the p-values: every shuffle goes through the Gram matrices of all layers."""
@@ -94,7 +95,7 @@ class Similarity:
         from unweave.evaluation.learnt_same import learnt_same
 
         answer = learnt_same(self)
-        return f"one run, {len(self.comparisons)} comparisons" if answer is None else answer.sentence
+        return f"one run, {number_of(len(self.comparisons), 'comparison')}" if answer is None else answer.sentence
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from unweave.pages.html import Html, chart, element, joined, paragraphs, table
 from unweave.pages.page import Page, Section, page
 from unweave.plots.matrices import heat_map
 from unweave.plots.save import to_png
+from unweave.words import number_of
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -52,7 +53,8 @@ def comparison_page(found: Similarity, meta: Mapping[str, Any]) -> Page:
     if found.matched:
         sections.append(_matched(found))
     answer = learnt_same(found)
-    lead = f"{len(found.members)} models compared layer by layer on {found.n_examples:,} examples."
+    examples = number_of(found.n_examples, "example")
+    lead = f"{number_of(len(found.members), 'model')} compared layer by layer on {examples}."
     lead = lead if answer is None else f"{answer.sentence} {lead}"
     return Page(page("How alike are these models?", sections, meta, lead, "unweave compare"), pictures)
 

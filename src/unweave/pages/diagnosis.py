@@ -17,6 +17,7 @@ from unweave.plots.arrays import TYPES
 from unweave.plots.format import count, number
 from unweave.plots.matrices import heat_map
 from unweave.plots.training import loss_curves
+from unweave.words import number_of
 
 MOST_SHOWN = 2000
 """Examples behind the histograms."""
@@ -45,7 +46,7 @@ def diagnosis_page(
     kinds = diagnosis.types
     lead = (
         f"{kinds.count('active')} of {count(len(kinds), 'latent')} active, {kinds.count('mixed')} mixed,"
-        f" {kinds.count('passive')} passive, over {diagnosis.n_examples:,} examples."
+        f" {kinds.count('passive')} passive, over {number_of(diagnosis.n_examples, 'example')}."
     )
     return page(title, sections, {"rule": diagnosis.rule, "examples": diagnosis.n_examples}, lead, "unweave diagnose")
 

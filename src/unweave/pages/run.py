@@ -254,6 +254,7 @@ def _errors(rows: TableRows) -> list[list[Any]]:
     squares, spreads = np.square(first - second).mean(axis=0), first.var(axis=0)
     # 1 − E (x − x̂)² / Var x
     explained = [f"{100 * (1 - left / all_):.0f} %" if all_ > 0 else "–" for left, all_ in zip(squares, spreads)]
+    explained = [share.replace("-", "−") for share in explained]
     numbers = np.stack([first.mean(axis=0), np.asarray(rows.deviations), np.sqrt(squares)], axis=1)
     return [[name, *map(float, line), share] for name, line, share in zip(rows.names, numbers, explained)]
 

@@ -16,6 +16,7 @@ from unweave.pages.run import CodeSamples, LatentTable, Pictures, TableRows, Tra
 from unweave.shapes import Tensor
 from unweave.training.experiment import experiment_to
 from unweave.training.run import Run
+from unweave.words import number_of
 
 N_FRAMES, WIDTH, N_PICTURES, N_SAMPLES = 21, 2.5, 10, 1000
 
@@ -54,7 +55,7 @@ def page_of_run(run: Run, description: Description) -> Page:
         },
         environment={name: value for name, value in environment.items() if name != "command"},
         command=shlex.join(environment["command"]),
-        protocol=f"Measured on {description.n_examples:,} examples, drawn by seed 0.",
+        protocol=f"Measured on {number_of(description.n_examples, 'example')}, drawn by seed 0.",
     )
 
 

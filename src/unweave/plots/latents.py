@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 MOST_WRITTEN = 14
 """Latents up to which every bar carries its value."""
 
+NOTHING = 0.1
+"""Nats up to which an axis always goes: less is no information."""
+
 MOST_NAMED = 12
 """Lines that are named at their end."""
 
@@ -43,6 +46,8 @@ def kl_bars(kl: ArrayLike, types: Sequence[str]) -> "matplotlib.figure.Figure":
     stride = -(-len(kl) // 40)
     axes.set_xticks(places[::stride], [str(latent) for latent in order[::stride]])
     axes.margins(x=0.02, y=0.12)
+    # latents that are all switched off look so, and not like tall bars on a scale of millionths
+    axes.set_ylim(0, max(axes.get_ylim()[1], NOTHING))
     axes.tick_params(axis="x", length=0)
     name_axes(axes, "KL per latent", "latent, the largest KL first", "KL (nats)")
     type_legend(axes, kinds)
@@ -93,7 +98,9 @@ def histograms(
         spare.set_axis_off()
     _histogram_legend(figure)
     figure.supxlabel("value of the latent", fontsize=SMALL, color=MUTED)
-    figure.supylabel("density, each curve to the same height", fontsize=SMALL, color=MUTED)
+    # one row of panels is too low for more words
+    words = "density, each curve to the same height" if rows > 1 else "density, to one height"
+    figure.supylabel(words, fontsize=SMALL, color=MUTED)
     return figure
 
 

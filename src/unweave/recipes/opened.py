@@ -96,7 +96,14 @@ class Run(training.Run):
     def report(self) -> Path:
         """Write the page and the pictures of the run into its folder, and return the page's path."""
         from unweave.pages.run_folder import write_run_page
+        from unweave.recipes.zoo import OWN
 
+        if self.path.resolve().is_relative_to(OWN.resolve()):
+            name = self.path.name
+            raise ValueError(
+                f"{name} belongs to the package, and a page is written into the run's folder: bring it here with"
+                f" `unweave zoo pull {name}` and open runs/{name}"
+            )
         return write_run_page(self)
 
     def plot_history(self) -> "matplotlib.figure.Figure":

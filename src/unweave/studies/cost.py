@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from unweave.studies.statistics.settings import column
+from unweave.words import number_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,7 +60,7 @@ def _words(cost: Cost) -> str:
     pace = f", {cost.models_per_day:,.0f} such models a day" if cost.models_per_day else ""
     hours = f"{cost.hours:.2f}" if cost.hours >= 0.1 else f"{cost.hours:.2g}"
     share = f", {cost.share:.0%} of the card in use" if cost.share is not None else ""
-    return f"{hours} {unit}-hours on {cost.device} for {cost.n_models} models{pace}{share}"
+    return f"{hours} {unit}-hours on {cost.device} for {number_of(cost.n_models, 'model')}{pace}{share}"
 
 
 def _cost(device: str, part: "pl.DataFrame") -> Cost:

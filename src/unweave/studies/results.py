@@ -13,6 +13,7 @@ from unweave.studies.store import Store
 from unweave.studies.study import Study
 from unweave.training.experiment import Experiment
 from unweave.training.run import Run
+from unweave.words import number_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -69,7 +70,7 @@ class Results:
     def _repr_html_(self) -> str:
         """How far the study came, and its table, for notebooks."""
         title = html.escape(self.study.title or self.study.name)
-        words = f"{len(self.table):,} of {len(self.ids):,} models are done"
+        words = f"{len(self.table):,} of {number_of(len(self.ids), 'model')} done"
         return f"<p><b>{title}</b><br>{words}</p>{self.table._repr_html_() if len(self.table) else ''}"
 
     @cached_property

@@ -11,7 +11,7 @@ import torch
 from unweave.config import Tables, from_plain, shown, to_plain, without_hidden
 from unweave.data.columns import Columns
 from unweave.data.world import called
-from unweave.files import parse_json, things_in
+from unweave.files import parse_json, require_folder, things_in
 from unweave.models import (
     LIKELIHOODS,
     NETWORKS,
@@ -47,7 +47,8 @@ def export(run: Run, target: Path | str) -> Path:
     >>> sorted(path.name for path in uw.export(run, "model").iterdir())
     ['README.md', 'SHA256SUMS', 'config.json', 'model.safetensors']
     """
-    folder, files = RunFolder(target), _model_files(run) if run.encodes else _manipulation_files(run)
+    place = require_folder(target, "a folder for the model")
+    folder, files = RunFolder(place), _model_files(run) if run.encodes else _manipulation_files(run)
     _refuse_others(folder, run, files["config.json"])
     folder.write_all(files)
     return folder.path

@@ -14,6 +14,7 @@ from unweave.parquet import read_parquet
 from unweave.runs.folder import RunFolder
 from unweave.shapes import Float, Tensor
 from unweave.training.engine import LATENT_STATISTICS, Rows
+from unweave.words import number_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,7 +48,7 @@ class History:
 
     def __repr__(self) -> str:
         names = f"{', '.join(self.columns[:6])}{', …' if len(self.columns) > 6 else ''}"
-        return f"History: {len(self)} rows of {len(self.columns)} columns ({names})"
+        return f"History: {number_of(len(self), 'row')} of {len(self.columns)} columns ({names})"
 
     def to_polars(self) -> "pl.DataFrame":
         """The table as a polars data frame, the step first."""

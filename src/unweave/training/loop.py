@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from unweave.data.world import Data
+from unweave.files import require_folder
 from unweave.runs.folder import RunFolder
 from unweave.runs.state import left_checkpoints
 from unweave.training.alone import Alone
@@ -37,7 +38,7 @@ def train(
 ) -> Path:
     """Train to the end and return the run's folder. The same call twice resumes, or returns at once."""
     experiment = experiment.resolve()
-    run = RunFolder(folder if folder is not None else Path("runs") / experiment.id)
+    run = RunFolder(require_folder(folder or Path("runs") / experiment.id, "a folder for the run"))
     if _is_left_alone(run):
         claim(run, experiment)
         return run.path

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from unweave.data.world import Data
+from unweave.files import require_folder, things_in
 from unweave.runs.fleets import LIST, MEMBER, fleets_in, home_of, members_of
 from unweave.runs.folder import RunFolder
 from unweave.training.batches import check_before_fetching, check_supervision, load_together
@@ -24,6 +25,7 @@ from unweave.training.processes import train_side_by_side
 from unweave.training.results import claim, ended, for_all, refuse_others
 from unweave.training.running import GpuFailed, Interrupted, RunOptions
 from unweave.training.trackers import check_trackers
+from unweave.words import number_of
 
 Pair = tuple[Experiment, RunFolder]
 
@@ -50,6 +52,8 @@ def train_many(
     paths = [Path(folder) for folder in folders] if folders else [Path(root) / e.id for e in resolved]
     if len({path.parent for path in paths}) > 1:
         raise ValueError("the folders of models that train together must lie side by side, in one folder")
+    if not folders:
+        _refuse_data(Path(root), resolved[0])
     pairs = [(e, RunFolder(path)) for e, path in zip(resolved, paths)]
     if all(ended(folder) for _, folder in pairs):
         _tidy(pairs, paths[0].parent)
@@ -61,8 +65,11 @@ def train_many(
     data = (load_together(resolved) if data is None or (several and not data.worlds) else data).to(
         resolved[0].plan.device
     )
-    for experiment in resolved:
+    for experiment, folder in pairs:
         check_supervision(experiment, data)
+        form = form_of(experiment.objective, data)
+        experiment.architecture(form.shape, form.labels)
+        refuse_others(folder, experiment)
     if alone:
         _in_processes(pairs, data, how)
         return paths
@@ -84,6 +91,19 @@ def resume_fleet(run: RunFolder, data: Data | None, how: RunOptions) -> bool:
     return True
 
 
+def _refuse_data(root: Path, experiment: Experiment) -> None:
+    """Models are not spilled among the files they learn from, nor into a folder with nothing but files."""
+    require_folder(root, "a folder, to which each model adds one of its own")
+    learnt = getattr(experiment.world, "where", "")
+    inside = bool(learnt) and Path(learnt).is_dir() and root.absolute().is_relative_to(Path(learnt))
+    found = things_in(root)
+    if inside or (found and all((root / name).is_file() for name in found)):
+        raise ValueError(
+            f"{root} holds other things ({found[0] if found else learnt}), and models get a folder of their own: choose"
+            " another"
+        )
+
+
 def home_and_place(run: RunFolder) -> tuple[RunFolder, int]:
     """The folder with the checkpoints that a run is in, and its place in them: its own, or its fleet's."""
     home = home_of(run)
@@ -103,13 +123,13 @@ def _parts(todo: list[Pair], size: int | None, data: Data) -> list[list[Pair]]:
     if count > 1 or data.store.device.type == "cuda":
         fleets = "one fleet" if count == 1 else f"{count} fleets of up to {chosen}"
         used = f"{fitting:,} fit, so {chosen / fitting:.0%} of the memory is in use"
-        say(f"{len(todo)} models in {fleets}: {used if fitting < 10_000 else 'thousands more would fit'}")
+        say(f"{number_of(len(todo), 'model')} in {fleets}: {used if fitting < 10_000 else 'thousands more would fit'}")
     return [todo[begin : begin + chosen] for begin in range(0, len(todo), chosen)]
 
 
 def _in_processes(pairs: Sequence[Pair], data: Data, how: RunOptions) -> None:
     todo = [pair for pair in pairs if not ended(pair[1])]
-    say(f"{len(todo)} models, {min(len(todo), usable_cores())} at a time in single-threaded processes")
+    say(f"{number_of(len(todo), 'model')}, {min(len(todo), usable_cores())} at a time in single-threaded processes")
     for words in train_side_by_side([e for e, _ in todo], [folder.path for _, folder in todo], data=data, how=how):
         say(words)
     if any(not ended(folder) for _, folder in todo):
@@ -143,7 +163,7 @@ def _together(pairs: Sequence[Pair], data: Data, how: RunOptions) -> None:
         torch.cuda.empty_cache()
         if not begun:
             break
-        say(f"GPU memory ran out; {len(pairs)} models go on from their last checkpoint")
+        say(f"GPU memory ran out; going on from the last checkpoint of {number_of(len(pairs), 'model')}")
     if len(pairs) == 1:
         raise torch.cuda.OutOfMemoryError(
             "one model alone does not fit in GPU memory; make its layers or batch smaller"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from unweave.training.running import StepReport, Watcher
+from unweave.words import number_of
 
 DAY = 86400.0
 REDRAWN_EVERY, REPEATED_EVERY = 0.2, 10.0
@@ -37,7 +38,8 @@ def words(report: StepReport, rate: float) -> str:
     if models == 1:
         return f"{rate:.1f} steps/s, loss {loss:.2f}"
     a_day = models * rate * DAY / report.total
-    return f"{models} models, {models * rate:,.0f} model-steps/s, {a_day:,.1f} models a day, mean loss {loss:.2f}"
+    pace = f"{models * rate:,.0f} model-steps/s, {a_day:,.1f} models a day"
+    return f"{number_of(models, 'model')}, {pace}, mean loss {loss:.2f}"
 
 
 def duration(seconds: float) -> str:

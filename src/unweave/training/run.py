@@ -34,6 +34,12 @@ class Run:
 
     def __init__(self, folder: Path | str, device: str = "cpu", *, follow_links: bool = False) -> None:
         self.files, self.device = RunFolder(require_folder(folder, RUN), follow_links=follow_links), device
+        if str(folder).startswith("zoo:") and not self.files.path.exists():
+            name = str(folder).removeprefix("zoo:") or "NAME"
+            bring = f"bring it here with: unweave zoo pull {name}"
+            raise FileNotFoundError(
+                f"{folder} is no folder; {bring}    or open it in Python with uw.load('zoo:{name}')"
+            )
         if not self.files.has("config.json"):
             none = f"{self.files.path} is not a run folder: it has no config.json of ours"
             raise FileNotFoundError(none + others_in_words(self.files.path))
@@ -120,6 +126,7 @@ class Run:
 
     def rows(self, n: int, seed: int = 0) -> Int[Tensor, " sample"]:
         """Rows of the data, drawn without repetition; held-out ones where the run kept some."""
+        _require_count(n, "examples")
         trained = training_rows(self.experiment, len(self.data))
         pool = torch.arange(len(self.data))
         if trained is not None:
@@ -221,8 +228,7 @@ class Run:
         Where the prior is one of labels, ``labels`` chooses some by name, ``{"shape": 2}``; the others are those of
         examples of the data.
         """
-        if not isinstance(n, Integral) or n < 0:
-            raise ValueError(f"n is how many examples to draw, a whole number from 0 on, not {n!r}")
+        _require_count(n, "examples")
         noise = rng.normal(seed, rng.Purpose.EVALUATE, 0, n, self.experiment.latents)
         if not self.experiment.objective.samples_by_label:
             if labels:
@@ -271,6 +277,11 @@ def _architecture(experiment: Experiment, form: Form, place: Path) -> Architectu
         raise ValueError(
             f"{place} says that examples are {words}, which the run's settings do not fit: {error}"
         ) from error
+
+
+def _require_count(n: Any, what: str) -> None:
+    if not isinstance(n, Integral) or n < 0:
+        raise ValueError(f"n is how many {what} to draw, a whole number from 0 on, not {n!r}")
 
 
 def joined(codes: Sequence[Code]) -> Code:

@@ -20,6 +20,7 @@ from unweave.web.columns import to_json
 from unweave.web.decoding import Decoding
 from unweave.web.guard import Door, Guard
 from unweave.web.open_runs import NotReady, OpenRuns
+from unweave.web.overview import untrusted_words
 from unweave.web.static_files import page_routes
 from unweave.web.store import NotHere, ReadOnlyStore
 
@@ -88,7 +89,7 @@ def _sentence(status: int) -> Callable[[Request, Exception], Any]:
         elif status == 500:
             words = f"something went wrong here: {type(error).__name__}. The terminal says more."
         else:
-            words = str(error)
+            words = untrusted_words(error) if isinstance(error, Untrusted) else str(error)
         return JSONResponse({"detail": words}, status_code=status)
 
     return answer

@@ -13,7 +13,7 @@ FIRST = ("id", "state", "world.name", "objective.name", "objective.beta", "laten
 
 def to_table(changes: Changes) -> Table:
     """The changed rows, column by column. Columns in which all rows of a whole table agree become ``shared``."""
-    rows = list(changes.rows.values())
+    rows = [_as_called(row) for row in changes.rows.values()]
     names = _ordered({name for row in rows for name in row})
     shared: dict[str, Any] = {}
     columns = []
@@ -38,6 +38,12 @@ def to_table(changes: Changes) -> Table:
 def to_json(changes: Changes) -> bytes:
     """The same as JSON."""
     return pydantic_core.to_json(to_table(changes))
+
+
+def _as_called(row: dict[str, Any]) -> dict[str, Any]:
+    """One's own data go by the name that they have, not by that of the kind: photos, not images."""
+    name = row.get("world.called")
+    return row | {"world.name": name} if name else row
 
 
 def _column(name: str, values: list[Any]) -> Column:

@@ -21,7 +21,7 @@ def run_answer(path: Path, run_id: str) -> RunAnswer:
     try:
         experiment, state = run.experiment, state_of(run.files, thorough=True)
     except Untrusted as error:
-        return _without_code(run.files, run_id, str(error))
+        return _without_code(run.files, run_id, untrusted_words(error))
     card = experiment.world.card()
     step = experiment.n_updates if state.word == "done" else state.step
     return RunAnswer(
@@ -77,6 +77,12 @@ def _without_code(files: RunFolder, run_id: str, sentence: str) -> RunAnswer:
         environment=_environment(files),
         files=_files(files),
     )
+
+
+def untrusted_words(error: Untrusted) -> str:
+    """What to do about it in a browser: the explorer has to be told when it starts."""
+    words = str(error).partition(", or uw.trust(")[0]
+    return words.replace("add --trust", "start the explorer again with --trust")
 
 
 def _named(component: Any) -> str:

@@ -16,6 +16,7 @@ from unweave.web.latents import N_EXAMPLES, described
 from unweave.web.numbers import matrix, number
 from unweave.web.open_runs import OpenRun
 from unweave.web.schema import MatrixAnswer, ScoreAnswer, ScoresAnswer
+from unweave.words import number_of
 
 QUICK = tuple(row.name for row in METRICS.values() if row.counted)
 """What counting alone can tell, in a fraction of a second."""
@@ -69,7 +70,7 @@ def _quick(opened: OpenRun, names: list[str]) -> ScoresAnswer:
     return ScoresAnswer(
         kept=False,
         n_samples=len(code.mean),
-        protocol=f"{len(code.mean):,} examples, drawn by seed 0",
+        protocol=f"{number_of(len(code.mean), 'example')}, drawn by seed 0",
         scores=[one for name, part in found.items() for one in _scores(name, part["scores"])],
         matrices=_of_codes(opened, names),
         left_out={},

@@ -23,6 +23,9 @@ never dense enough there. It is a description rather than a mark.
   answers 0 then. Here they count once.
 - A constant code has dimension 0; points whose neighbours are all equally far have an infinite one.
 - Fewer than 21 distinct points are refused: ask for fewer `neighbours`.
+- Where two ranges of k are about equally stable, as for nearly ideal codes, a few rows more or less decide between
+  them, and the score jumps from the mean of one to that of the other. The interval over halves says how sure the mean
+  of one range is, and not which range it is: look at `per_k`, or ask for one k (`neighbours=(20,)`).
 
 The other averaging: D. J. C. MacKay, Z. Ghahramani. Comments on 'Maximum Likelihood Estimation of Intrinsic
 Dimension' by E. Levina and P. Bickel. Cavendish Laboratory, Cambridge, 2005.

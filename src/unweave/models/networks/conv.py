@@ -12,6 +12,7 @@ from unweave.config import number
 from unweave.models.layers import Convolution, Deconvolution, Dense, Rectify, flatten, unflatten
 from unweave.models.networks.network import Network
 from unweave.shapes import Float, Tensor
+from unweave.words import number_of
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,10 @@ class Conv(Network):
         if len(shape) != 3:
             raise ValueError(f"the conv network needs images (channel, height, width), given {shape}; try mlp")
         if len(self.kernels) != len(self.channels) or not set(self.kernels) <= {2, 4}:
-            raise ValueError(f"network.kernels must be {len(self.channels)} numbers, each 2 or 4, not {self.kernels}")
+            raise ValueError(
+                f"network.kernels must be {number_of(len(self.channels), 'number')}, each 2 or 4, one for each of"
+                f" network.channels, not {self.kernels}"
+            )
         if 2 ** (len(self.channels) + 1) > 2 * min(shape[1:]):
             raise ValueError(
                 f"images of {shape[1]}×{shape[2]} are too small for {len(self.channels)} convolutions, each of which"

@@ -39,7 +39,7 @@ class Study {
     const asked = this.study.ids ? new Set(this.study.ids) : null;
     const all = runs.filter(this.filter).filter((place) => !asked || asked.has(runs.ids[place]));
     const done = all.filter((place) => runs.value("state", place) === "done").length;
-    this.state.textContent = `${number(done)} of ${number(asked ? asked.size : all.length)} runs are done`;
+    this.state.textContent = `${number(done)} of ${number(asked ? asked.size : all.length)} ${(asked ? asked.size : all.length) === 1 ? "run" : "runs"} done`;
     this.#chooseWorld(all);
     const found = runs.numeric(this.places).filter(isMeasured);
     const scored = this.places.filter((place) => found.some((name) => known(runs.value(name, place))));
