@@ -61,10 +61,10 @@ def test_a_cluster_of_unknown_size_gets_a_pack_a_worker() -> None:
 def test_models_that_step_one_after_the_other_are_spread_over_all_places() -> None:
     given = (Given("runs/a", "a" * 64),)
     attacks = [on_gpu(seed, objective=Perturbation(given, given)) for seed in range(3)]
-    gans = [on_gpu(seed, objective=WSGAN()) for seed in range(6)]
+    gans = [on_gpu(seed, objective=WSGAN()) for seed in range(24)]
     assert [len(one.experiments) for one in pack(attacks, workers=16, gpus=4)] == [1, 1, 1]
     assert [len(one.experiments) for one in pack(attacks, workers=16, gpus=1)] == [3]
-    assert [len(one.experiments) for one in pack(gans, workers=16, gpus=4)] == [2, 2, 2]
+    assert [len(one.experiments) for one in pack(gans, workers=16, gpus=4)] == [8, 8, 8]
 
 
 @pytest.mark.parametrize(("listed", "seen"), [("", {"0", "1", "2"}), ("GPU-a, GPU-b,5", {"GPU-a", "GPU-b", "5"})])
@@ -234,7 +234,7 @@ def test_memory_that_runs_out_in_the_middle_costs_the_steps_since_the_checkpoint
     monkeypatch.setattr(Stepper, "__call__", step)
     again = train_many(given, tmp_path / "again", how=RunOptions(save_every=0.0))
     assert steps == [0, 1, 2, 3, 3, 4]
-    assert "GPU memory ran out; 3 models go on from their last checkpoint" in capsys.readouterr().err
+    assert "GPU memory ran out; going on from the last checkpoint of 3 models" in capsys.readouterr().err
     for path, other in zip(whole, again):
         assert (path / "model.safetensors").read_bytes() == (other / "model.safetensors").read_bytes()
 

@@ -28,8 +28,8 @@ def test_costs_are_said_for_each_kind_of_device() -> None:
     assert words_of(()) == "no time was noted with these runs"
     assert cost_of(pl.DataFrame({"id": ["a"]})) == ()
     table = pl.DataFrame({"cost.device": ["cpu", "cuda", "cpu"], "cost.seconds": [1800.0, 3600.0, None]})
-    on_cpu = "0.50 core-hours on cpu for 1 models, 48 such models a day"
-    on_gpu = "1.00 GPU-hours on cuda for 1 models, 24 such models a day"
+    on_cpu = "0.50 core-hours on cpu for 1 model, 48 such models a day"
+    on_gpu = "1.00 GPU-hours on cuda for 1 model, 24 such models a day"
     assert words_of(cost_of(table)) == f"{on_cpu}; {on_gpu}"
     shared = table.with_columns(pl.Series("cost.share", [None, 0.57, None]))
     assert words_of(cost_of(shared)) == f"{on_cpu}; {on_gpu}, 57% of the card in use"

@@ -176,7 +176,7 @@ def test_one_or_two_seeds_decide_nothing_but_what_is_exact(n: int, order: Verdic
 def test_values_that_are_not_finite_are_left_out_and_named() -> None:
     found = compare_mean("x", [1.0, float("nan"), 1.1, 0.9], 1.0)
     assert found.n == 3
-    assert "1 values that are not finite" in found.note
+    assert "1 value that is not finite" in found.note
 
 
 @pytest.mark.parametrize("n", [5, 8])

@@ -32,7 +32,7 @@ def test_columns_and_latents_by_name() -> None:
 def test_six_names_are_shown_and_more_are_hinted_at() -> None:
     assert repr(SMALL) == f"History: 2 rows of 6 columns ({', '.join(NAMES)})"
     more = History([*NAMES, "mean_2"], [0], torch.zeros(1, 7))
-    assert repr(more) == f"History: 1 rows of 7 columns ({', '.join(NAMES)}, …)"
+    assert repr(more) == f"History: 1 row of 7 columns ({', '.join(NAMES)}, …)"
 
 
 def rows_of(step: int) -> list[Rows]:

@@ -47,7 +47,8 @@ def kl_bars(kl: ArrayLike, types: Sequence[str]) -> "matplotlib.figure.Figure":
     axes.set_xticks(places[::stride], [str(latent) for latent in order[::stride]])
     axes.margins(x=0.02, y=0.12)
     # latents that are all switched off look so, and not like tall bars on a scale of millionths
-    axes.set_ylim(0, max(axes.get_ylim()[1], NOTHING))
+    axes.update_datalim([(0, 0), (0, NOTHING)], updatex=False)
+    axes.autoscale_view(scalex=False)
     axes.tick_params(axis="x", length=0)
     name_axes(axes, "KL per latent", "latent, the largest KL first", "KL (nats)")
     type_legend(axes, kinds)

@@ -15,6 +15,7 @@ from unweave.studies.statistics.intervals import (
     wilson_interval,
 )
 from unweave.studies.statistics.permutation import Tested, paired_test, trend_test, unpaired_test
+from unweave.words import number_of
 
 Verdict = Literal["agrees", "differs", "cannot tell", "not evidence", "runs"]
 VERDICTS: tuple[Verdict, ...] = ("agrees", "differs", "cannot tell", "not evidence", "runs")
@@ -151,7 +152,8 @@ def compare_mean(
     if spread is not None and assumed:
         others = {n: verdict_with(n) for n in OTHER_N} | {math.inf: verdict_with(math.inf)}
         told = ", ".join(f"{verdict} with {'none to add' if n == math.inf else n}" for n, verdict in others.items())
-        note = _joined(note, f"{spread[1]} seeds are assumed behind the published ±{spread[0]:g} ({told})")
+        seeds = number_of(spread[1], "seed is", "seeds are")
+        note = _joined(note, f"{seeds} assumed behind the published ±{spread[0]:g} ({told})")
     # with as many seeds as one likes
     if spread is not None and (reach := welch_reach(0.0, 2, spread[0] ** 2 / spread[1], spread[1])) > tolerance:
         note = _joined(note, f"the published mean itself is known to ±{reach:.2g}: {TOO_WIDE}, only contradict it")
@@ -202,7 +204,7 @@ def compare_trend(
     _check_sign(expected_sign)
     pairs = np.array([x, y], dtype=np.float64)
     kept = np.isfinite(pairs).all(0)
-    note = "" if kept.all() else f"{int((~kept).sum())} values that are not finite were left out"
+    note = _left_out(kept)
     first, second = pairs[:, kept]
     blocks = None if seeds is None else np.asarray(seeds)[kept]
     how = "Spearman's correlation, values exchanged" + ("" if seeds is None else " within seeds")
@@ -369,7 +371,16 @@ def _shared(first: Mapping[Any, Any], second: Mapping[Any, Any]) -> list[Any]:
 def _finite(values: Values) -> tuple[np.ndarray, str]:
     found = np.array(list(values.values()) if isinstance(values, Mapping) else values, dtype=np.float64).reshape(-1)
     kept = np.isfinite(found)
-    return found[kept], "" if kept.all() else f"{int((~kept).sum())} values that are not finite were left out"
+    return found[kept], _left_out(kept)
+
+
+def _left_out(kept: np.ndarray) -> str:
+    n = int((~kept).sum())
+    return (
+        f"{number_of(n, 'value that is', 'values that are')} not finite {'was' if n == 1 else 'were'} left out"
+        if n
+        else ""
+    )
 
 
 def _few(n: int, note: str) -> str:
