@@ -203,7 +203,7 @@ def compare_trend(
     """
     _check_sign(expected_sign)
     pairs = np.array([x, y], dtype=np.float64)
-    kept = np.isfinite(pairs).all(0)
+    kept = np.asarray(np.isfinite(pairs).all(axis=0))
     note = _left_out(kept)
     first, second = pairs[:, kept]
     blocks = None if seeds is None else np.asarray(seeds)[kept]
