@@ -65,8 +65,9 @@ def test_objects_are_in_order_of_name_and_resized_by_lanczos(folder: Path) -> No
 
 
 def test_missing_is_explained(folder: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"scottreed\.info.*nips2015-analogy-data"):
+    with pytest.raises(FileNotFoundError, match=r"nips2015-analogy-data.*`unweave worlds cars3d`"):
         Cars3D().load()
+    assert "scottreed.info" in Cars3D().card().how_to_get
 
 
 def test_too_few_cars_are_refused(folder: Path) -> None:

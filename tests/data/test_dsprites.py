@@ -132,8 +132,11 @@ def test_progress_is_told(small: Path, publish: Callable[..., Path]) -> None:
 def test_a_missing_file_is_named_with_its_place_and_checksum(small: Path) -> None:
     with pytest.raises(FileNotFoundError) as error:
         DSprites("published").load()
-    for part in (FILE, str(small / FILE), "md5:7da33b31b13a06f4b04a70402ce90c2e", "github.com/deepmind"):
+    for part in (FILE, str(small / FILE), "unweave worlds get dsprites --unchecked", "unweave worlds dsprites"):
         assert part in str(error.value)
+    how = DSprites("published").card().how_to_get
+    for part in (FILE, str(small / FILE), "md5:7da33b31b13a06f4b04a70402ce90c2e", "github.com/deepmind"):
+        assert part in how
     assert not list(small.glob("*.npy"))
 
 
@@ -241,8 +244,9 @@ def test_scream_uses_the_painting(small: Path, shared: Path) -> None:
     world = ScreamDSprites("rendered")
     with pytest.raises(FileNotFoundError) as error:
         world.load()
-    for part in ("scream.jpg", str(folder / "scream.jpg"), "no checksum"):
+    for part in ("scream.jpg", str(folder / "scream.jpg"), "unweave worlds scream_dsprites"):
         assert part in str(error.value)
+    assert "no checksum" in world.card().how_to_get
     assert not world.card().on_disk
     folder.mkdir()
     (folder / "scream.jpg").write_bytes((shared / "data" / "scream.jpg").read_bytes())

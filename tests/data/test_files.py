@@ -116,9 +116,21 @@ def test_missing_file_says_what_to_fetch_and_where_to_put_it(tmp_path: Path, mon
     published = Published("data.bin", "https://example.org/data.bin", "md5:abc")
     with pytest.raises(FileNotFoundError) as error:
         files.require("world", published)
-    for part in ("data.bin", "https://example.org/data.bin", str(tmp_path / "world" / "data.bin"), "md5:abc"):
+    place = str(tmp_path / "world" / "data.bin")
+    for part in ("data.bin", place, "`unweave worlds get world --unchecked`", "`unweave worlds world`"):
         assert part in str(error.value)
-    assert "worlds get world" in str(error.value)
+    for part in ("data.bin", "https://example.org/data.bin", place, "md5:abc"):
+        assert part in files.how_to_get("world", (published,))
+
+
+def test_several_missing_files_are_all_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path))
+    by_hand = [Published(name, "https://example.org", by_hand=True) for name in ("one.zip", "two.zip")]
+    told = str(files.absent("world", by_hand))
+    assert told == (
+        f"world needs one.zip and two.zip, which are not in {tmp_path / 'world'}:"
+        " `unweave worlds world` says where from"
+    )
 
 
 def test_fetch_checks_and_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,8 +74,9 @@ def test_damage_is_named(place: Path, damage: str) -> None:
 
 def test_checksum_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNWEAVE_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="0a0f6ed98baf"):
+    with pytest.raises(FileNotFoundError, match="`unweave worlds get shapes3d` fetches it"):
         Shapes3D().load()
+    assert "0a0f6ed98baf" in Shapes3D().card().how_to_get
     path = tmp_path / "shapes3d" / "3dshapes.h5"
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"short")

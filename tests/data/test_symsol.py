@@ -68,8 +68,9 @@ def test_original_archive_is_reduced_here(folder: Path) -> None:
 
 
 def test_damage_is_named(folder: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"symsol_reduced\.zip.*data\.kent\.ac\.uk/436"):
+    with pytest.raises(FileNotFoundError, match=r"symsol_reduced\.zip.*`unweave worlds symsol`"):
         SymSol().load()
+    assert "data.kent.ac.uk/436" in SymSol().card().how_to_get
     path = folder / "symsol_reduced.zip"
     write(path, {"other.png": picture(0, 64)})
     with pytest.raises(ValueError, match=r"symsol_reduced\.zip cannot be read.*no member is named like tet_17"):

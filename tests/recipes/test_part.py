@@ -74,7 +74,7 @@ def test_missing_worlds_are_said_with_the_part_that_can_be_had(capsys: pytest.Ca
         check_on_hand(study)
     check_on_hand(part_of(study, Part(("dsprites",))))
     assert main(["reproduce", "b-table-8.1", "--size", "paper", "--train-only"]) != 0
-    assert "not on this machine; for what can be had here add --worlds" in capsys.readouterr().err
+    assert "cannot be had in full; for what can be had here add --worlds" in capsys.readouterr().err
 
 
 @pytest.mark.slow

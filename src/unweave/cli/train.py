@@ -18,6 +18,7 @@ from unweave.data.world import called
 from unweave.files import as_typed, read_json
 from unweave.runs.folder import RunFolder
 from unweave.runs.state import state_of
+from unweave.training.batches import check_before_fetching
 from unweave.training.experiment import TABLES, Experiment, config_near, experiment_from, experiment_to
 from unweave.training.loop import train as train_experiment
 from unweave.training.memory import keep_freed_memory
@@ -140,6 +141,7 @@ def running(title: str, given: dict[str, Any]) -> Iterator[RunOptions]:
 
 def load_watched(experiment: Experiment, quiet: bool) -> Data:
     """The data, with a bar where it has to be rendered or converted first."""
+    check_before_fetching(experiment)
     if quiet:
         return experiment.world.load()
     with shown() as progress:

@@ -10,7 +10,7 @@ from unweave.cli.options import command, parse, typed
 from unweave.config import to_plain
 from unweave.data import WORLDS, World
 from unweave.data.columns import shortened
-from unweave.data.files import fetch, place_of
+from unweave.data.files import Published, fetch, place_of
 from unweave.data.images import Images
 from unweave.data.own import as_world, is_own_path
 from unweave.data.supervision import supervision_of
@@ -49,7 +49,7 @@ def run(argv: Sequence[str]) -> int:
         print_json({name: _plain(card, _sizes(worlds[name])) for name, card in cards.items()})
     elif given.name:
         for name, card in cards.items():
-            _describe(name, card, _sizes(worlds[name]))
+            _describe(name, card, _sizes(worlds[name]), worlds[name].files())
     else:
         _list(cards)
     return 0
@@ -77,7 +77,7 @@ def _sizes(world: World) -> list[tuple[int, int]]:
     return [found[0], found[-1]] if len(found) > 1 else []
 
 
-def _describe(name: str, card: Card, sizes: Sequence[tuple[int, int]]) -> None:
+def _describe(name: str, card: Card, sizes: Sequence[tuple[int, int]], files: Sequence[Published]) -> None:
     say(f"{name}: {card.title}{f' ({card.note})' if card.note else ''}")
     if sizes:
         smallest, largest = (f"{width} × {height}" for width, height in sizes)
@@ -93,7 +93,10 @@ def _describe(name: str, card: Card, sizes: Sequence[tuple[int, int]]) -> None:
             hidden = ", hidden" if factor.hidden else ""
             say(f"  factor    {factor.name}: {number_of(factor.size, 'value')}, {factor.kind}{hidden}")
     _describe_supervision(card)
-    say(f"  on disk   {'yes' if card.on_disk else 'no'}\n  to get it {card.how_to_get}")
+    say(f"  on disk   {'yes' if card.on_disk else 'no'}")
+    command = () if card.on_disk or all(file.by_hand for file in files) else (f"unweave worlds get {name}",)
+    ways = "\n".join((*command, card.how_to_get))
+    say(textwrap.indent(ways, " " * 12).replace(" " * 12, "  to get it ", 1))
 
 
 def _describe_supervision(card: Card) -> None:

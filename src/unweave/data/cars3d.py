@@ -14,6 +14,7 @@ from unweave.data.factors import Factor, FactorSpace
 from unweave.data.files import (
     Progress,
     Published,
+    absent,
     converted,
     data_folder,
     how_to_get,
@@ -51,7 +52,7 @@ class Cars3D(FactorWorld):
 
     def card(self) -> Card:
         places = (_cache(), place_of(self.name, PUBLISHED), place_of(self.name, RESIZED))
-        get = how_to_get(self.name, self.files()) + f"; or put {RESIZED.file} at {places[2]}"
+        get = how_to_get(self.name, self.files()) + f"\nor put {RESIZED.file} at {places[2]}"
         note = "no licence is stated: for research, not to be passed on"
         return Card("Cars3D", (3, PIXELS, PIXELS), SPACE.n_cells, SPACE, any(p.exists() for p in places), get, note)
 
@@ -74,7 +75,7 @@ def _convert(array: np.ndarray, progress: Progress | None) -> None:
     elif resized.exists():
         _from_npz(array, resized)
     else:
-        raise FileNotFoundError(f"cars3d is not on this machine. {Cars3D().card().how_to_get}")
+        raise absent(Cars3D.name, (PUBLISHED,))
 
 
 def _from_archive(array: np.ndarray, path: Path, progress: Progress | None) -> None:

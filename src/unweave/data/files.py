@@ -7,7 +7,7 @@ import sys
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,19 +146,28 @@ def place_of(world: str, published: Published) -> Path:
 
 
 def require(world: str, published: Published) -> Path:
-    """The path of a published file, or an error that says what to fetch, where to put it, and its checksum."""
+    """The path of a published file, or an error that says which command fetches it or tells where it is."""
     path = place_of(world, published)
     if path.exists():
         return require_file(path, f"the published {published.file}")
-    command = "" if published.by_hand else f", or run: unweave worlds get {world}"
-    raise FileNotFoundError(
-        f"{world} needs {published.file}, which is not on this machine. {how_to_get(world, (published,))}{command}"
-    )
+    raise absent(world, (published,))
+
+
+def absent(world: str, files: Sequence[Published]) -> FileNotFoundError:
+    """The sentence about published files that are not on this machine: what is missing where, and how to get it."""
+    one = len(files) == 1
+    named = " and ".join(file.file for file in files)
+    place = place_of(world, files[0])
+    missing = f"which is not on this machine (its place is {place})" if one else f"which are not in {place.parent}"
+    fetched = [file for file in files if not file.by_hand]
+    unchecked = " --unchecked" if any(file.unknown for file in fetched) else ""
+    get = f"`unweave worlds get {world}{unchecked}` fetches {'it' if one else 'them'}, " if fetched else ""
+    return FileNotFoundError(f"{world} needs {named}, {missing}: {get}`unweave worlds {world}` says where from")
 
 
 def how_to_get(world: str, files: tuple[Published, ...]) -> str:
-    """For every published file where it is fetched, where it is put, and its checksum."""
-    return "; ".join(
+    """For every published file a line: where it is fetched, where it is put, and its checksum."""
+    return "\n".join(
         f"Fetch {file.file} from {file.address} and put it at {place_of(world, file)}"
         f" ({file.checksum or 'no checksum of it is known'})"
         for file in files

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 
-from unweave.data.files import Progress, Published, data_folder, how_to_get, open_npz, place_of, reading, verify
+from unweave.data.files import Progress, Published, absent, data_folder, how_to_get, open_npz, place_of, reading, verify
 from unweave.data.resize import lanczos
 from unweave.data.world import Card, Data, World
 
@@ -41,7 +41,7 @@ class _Digits(World, ABC):
 
     def card(self) -> Card:
         on_disk = self._npz().exists() or all(_idx(self.name, file).exists() for file in self.published)
-        get = how_to_get(self.name, self.published) + f"; or put {self._npz().name} at {self._npz()}"
+        get = how_to_get(self.name, self.published) + f"\nor put {self._npz().name} at {self._npz()}"
         shape, n_examples = (1, self.size, self.size), N_EXAMPLES[self.split]
         return Card(self.title, shape, n_examples, None, on_disk, get, labels=(self.label,))
 
@@ -65,9 +65,9 @@ class _Digits(World, ABC):
     def _from_idx(self, part: str, progress: Progress | None) -> tuple[np.ndarray, np.ndarray]:
         files = self.published[:2] if part == "train" else self.published[2:]
         paths = [_idx(self.name, file) for file in files]
+        if missing := [file for path, file in zip(paths, files) if not path.exists()]:
+            raise absent(self.name, missing)
         for path, file in zip(paths, files):
-            if not path.exists():
-                raise FileNotFoundError(f"{self.name} needs {file.file}. {self.card().how_to_get}")
             if path.name == file.file:
                 verify(path, file, progress)
         images, labels = (read_idx(path) for path in paths)

@@ -14,7 +14,7 @@ import torch
 from unweave import rng
 from unweave.data.columns import Columns, shortened
 from unweave.data.factors import FactorSpace
-from unweave.data.files import Progress, Published
+from unweave.data.files import Progress, Published, absent, place_of
 from unweave.data.notebook import chosen_rows, rows_of, strip_of
 from unweave.shapes import Float, Int, Shaped, Tensor
 from unweave.words import number_of
@@ -287,6 +287,12 @@ class World(ABC):
     def files(self) -> tuple[Published, ...]:
         """The published files that this world is read from; none where it is generated or the user's own."""
         return ()
+
+    def absent(self) -> FileNotFoundError:
+        """The sentence about a data set that is not on this machine."""
+        if missing := [file for file in self.files() if not place_of(self.name, file).exists()]:
+            return absent(self.name, missing)
+        return FileNotFoundError(f"{self.name} is not on this machine: {self.card().how_to_get}")
 
     def resolve(self) -> "World":
         """This world with every automatic choice made, so that equal configs mean equal data."""

@@ -70,8 +70,8 @@ def check_on_hand(study: Study) -> None:
         return
     here = [name for name in cards if name not in absent]
     part = f"; for what can be had here add --worlds {','.join(here)}" if here else ""
-    how = " ".join(cards[name].how_to_get for name in absent)
-    raise FileNotFoundError(f"{study.name} needs {' and '.join(absent)}, not on this machine{part}. {how}")
+    how = "; ".join(str(worlds[name].absent()) for name in absent)
+    raise FileNotFoundError(f"{study.name} cannot be had in full{part}: {how}")
 
 
 def _following(follow_up: FollowUp, part: Part, results: Results) -> Sequence[Experiment]:

@@ -67,7 +67,7 @@ def _try(experiment: Experiment, needs_data: bool, tried: set[str]) -> None:
         return
     card = experiment.world.card()
     if needs_data and not card.on_disk:
-        raise FileNotFoundError(f"{experiment.world.name} is not on this machine. {card.how_to_get}")
+        raise experiment.world.absent()
     if needs_data:
         check_given(experiment.objective)
     form = form_of_card(card)
