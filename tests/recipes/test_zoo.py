@@ -94,7 +94,7 @@ def test_cars_are_drawn_without_their_pictures_and_these_are_asked_for_by_name()
     run = uw.load("zoo:cars3d-beta_vae-0")
     assert run.decode(torch.zeros(2, 10)).shape == (2, 3, 64, 64)
     assert run.sample(3).shape == (3, 3, 64, 64)
-    with pytest.raises(FileNotFoundError, match="cars3d needs .* not on this machine"):
+    with pytest.raises(FileNotFoundError, match=r"cars3d needs .* not on this machine"):
         run.images(1)
 
 
