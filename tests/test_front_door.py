@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import inspect
+import os
 import subprocess
 import sys
 import types
@@ -95,3 +96,14 @@ def test_types_of_everything_are_checked() -> None:
 
 def _is_uw(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id == "uw"
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [({}, "20000 None"), ({"GOMP_SPINCOUNT": "7"}, "7 None"), ({"OMP_WAIT_POLICY": "active"}, "None active")],
+)
+def test_threads_that_wait_sleep_soon_unless_the_user_says_otherwise(given: dict[str, str], found: str) -> None:
+    known = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    read = "import os, unweave; print(*map(os.environ.get, ('GOMP_SPINCOUNT', 'OMP_WAIT_POLICY')))"
+    answer = subprocess.run([sys.executable, "-c", read], env=known | given, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == found

@@ -9,7 +9,14 @@
 ``dir(uw)`` is all there is, and ``help(uw.train)`` says how it is called.
 """
 
+import os as _os
+
 __version__ = "0.1.0"
+
+# threads that wait for each other spin briefly and then sleep: on a busy machine they would hold the cores that the
+# others need. PyTorch reads this when it is imported; what the user has set stays
+if not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & _os.environ.keys():
+    _os.environ["GOMP_SPINCOUNT"] = "20000"
 
 # the list of names is the one that editors and type checkers read: lines `from MODULE import NAME as NAME`
 with open(f"{__file__.rpartition('.')[0]}.pyi", encoding="utf-8") as _stub:

@@ -12,7 +12,7 @@ from unweave.metrics.polarised.types import Type, variable_types
 from unweave.models import Model
 from unweave.models.posteriors import Code, Deterministic
 from unweave.shapes import Float, Tensor
-from unweave.training.run import joined
+from unweave.training.run import Run, joined
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,14 @@ class Activations:
         variance = self["variance"].double() if "variance" in self.names else torch.zeros_like(mean)
         mean_of_prior, variance_of_prior = self.prior or (None, None)
         return variable_types(mean, variance, prior_mean=mean_of_prior, prior_variance=variance_of_prior)
+
+
+def own_noise(run: Run, weights: str, seed: int) -> int:
+    """The seed of a model's own noise: codes that are mostly noise would otherwise look alike in every two models.
+
+    Equal weights draw equal noise.
+    """
+    return rng.derive(seed, rng.Purpose.RESAMPLE, int(run.files.sums()[weights][:10], 16))
 
 
 @torch.no_grad()

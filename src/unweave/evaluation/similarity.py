@@ -6,10 +6,9 @@ from typing import Any
 
 import torch
 
-from unweave import rng
 from unweave.config import fingerprint, to_plain
 from unweave.data.world import called
-from unweave.evaluation.activations import Activations, activations
+from unweave.evaluation.activations import Activations, activations, own_noise
 from unweave.metrics.similarity.cka import cka_matrix
 from unweave.metrics.similarity.layers import centred
 from unweave.metrics.similarity.matching import Matching, matching
@@ -200,9 +199,7 @@ def _title(run: Run, place: int) -> str:
 @torch.no_grad()
 def _look(member: Member, images: Tensor, labels: Tensor | None, seed: int) -> _Seen:
     model = member.run.load_weights(member.weights)
-    # noise of its own for every model, or codes that are mostly noise would look alike; equal weights draw equal noise
-    own = int(member.run.files.sums()[member.weights][:10], 16)
-    found = activations(model, images, labels, seed=rng.derive(seed, rng.Purpose.RESAMPLE, own))
+    found = activations(model, images, labels, seed=own_noise(member.run, member.weights, seed))
     layers = tuple(compact(layer) for layer in found.layers)
     used = torch.tensor([kind != "passive" for kind in found.types()])
     return _Seen(member, Activations(found.names, layers, found.n_encoder), found["mean"].double(), used)

@@ -55,7 +55,8 @@ def mcc(codes: Any, factors: Any, *, method: str = "pearson") -> Mcc:
     if method == "spearman":
         table, truth = ranks(table), ranks(truth)
     matrix = correlation(table, truth)
-    rows, columns = linear_sum_assignment(matrix.abs().cpu().numpy(), maximize=True)
+    # rounded, so that matches that are equally good do not hang on a machine's last bits
+    rows, columns = linear_sum_assignment(matrix.abs().cpu().numpy().round(12), maximize=True)
     per_factor = torch.zeros(truth.shape[1], dtype=torch.float64, device=table.device)
     latent = torch.full((truth.shape[1],), -1, device=table.device)
     per_factor[columns], latent[columns] = matrix.abs()[rows, columns], torch.as_tensor(rows, device=table.device)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from unweave import rng
-from unweave.evaluation.activations import Activations, activations
+from unweave.evaluation.activations import Activations, activations, own_noise
 from unweave.evaluation.similarity import compact
 from unweave.metrics.similarity.cka import cka_matrix
 from unweave.metrics.similarity.procrustes import procrustes_matrix
@@ -151,9 +150,7 @@ def _filled(scores: np.ndarray) -> np.ndarray:
 @torch.no_grad()
 def _look(run: Run, n: int, at: float | None) -> Activations:
     weights = "model.safetensors" if at is None else _snapshot(run, at)
-    # noise of its own for every model, or codes that are mostly noise would look alike
-    own = rng.derive(0, rng.Purpose.RESAMPLE, int(run.files.sums()[weights][:10], 16))
-    found = activations(run.load_weights(weights), run.images(n), run.labels(n), seed=own)
+    found = activations(run.load_weights(weights), run.images(n), run.labels(n), seed=own_noise(run, weights, 0))
     return Activations(found.names, tuple(compact(layer) for layer in found.layers), found.n_encoder)
 
 
