@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import unweave as uw
+from unweave.evaluation.measure import measure
+from unweave.evaluation.scores import Scores, ScoresOfCodes
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +27,8 @@ def test_figures(run: uw.Run) -> None:
 
 def test_asking(run: uw.Run) -> None:
     assert run.scores == {}
+    assert "unweave evaluate" in repr(run.scores)
+    assert repr(run.encode(run.images(4))) == "Code(4 × 3: variance, mean, log_variance, sampled, kl)"
     found = run.evaluate(metrics=["mig"], n_samples=200, seeds=0)
     assert 0 <= float(found.scores["mean"]["mig"]) <= 1
     assert run.diagnose(n=200, n_jacobians=4).diagnosis.types
@@ -32,6 +36,20 @@ def test_asking(run: uw.Run) -> None:
     assert run.to("cpu").path == run.path
     assert "data:image/png" in run._repr_html_()
     assert isinstance(uw.load(run.path), uw.Run)
+
+
+def test_scores_of_mean_and_sampled_codes_stand_side_by_side() -> None:
+    mean = measure(
+        np.eye(12)[:, :3], np.c_[np.arange(12) % 3, np.arange(12) % 2], metrics=["mig", "modularity"], seeds=0
+    )
+    found = ScoresOfCodes(mean=mean, sampled=Scores({"mig": mean["mig"]}, *[{}] * 3, 12, None, {}))
+    lines = repr(found).splitlines()
+    assert lines[0].split() == ["mean", "sampled"]
+    assert [line.split()[0] for line in lines[1:]] == [*mean]
+    assert lines[1].split()[1] == lines[1].split()[2]
+    assert len(lines[2].split()) == 2
+    assert found._repr_html_().count("<td></td>") == 1
+    assert "<th>sampled</th>" in found._repr_html_()
 
 
 def test_natural_input(run: uw.Run) -> None:

@@ -27,6 +27,10 @@ class Code:
     prior_mean: Float[Tensor, "batch latent"] | None = None
     prior_log_variance: Float[Tensor, "batch latent"] | None = None
 
+    def __repr__(self) -> str:
+        held = [name for name, value in vars(self).items() if value is not None]
+        return f"Code({' × '.join(map(str, self.mean.shape))}: {', '.join(['variance', *held])})"
+
     @property
     def variance(self) -> Float[Tensor, "batch latent"]:
         return self.log_variance.exp()

@@ -12,7 +12,7 @@ from unweave.data.notebook import strip_of
 from unweave.data.world import called
 from unweave.evaluation.describe import describe
 from unweave.evaluation.evaluation import Evaluation, evaluate
-from unweave.evaluation.scores import Scores, scores_from_plain
+from unweave.evaluation.scores import ScoresOfCodes, scores_from_plain
 from unweave.models.posteriors import Code
 from unweave.recipes.diagnose import Diagnosed, diagnose_run
 from unweave.runs.row import reading_scores
@@ -70,13 +70,12 @@ class Run(training.Run):
         return Run(self.path, Plan(device).resolve().device)
 
     @property
-    def scores(self) -> dict[str, Scores]:
+    def scores(self) -> ScoresOfCodes:
         """What `unweave evaluate` wrote into the folder, of ``mean`` and ``sampled`` codes; empty before that."""
-        if not self.files.has("scores.json"):
-            return {}
-        found = self.files.read_json("scores.json")
+        found = self.files.read_json("scores.json") if self.files.has("scores.json") else {}
         with reading_scores(self.files):
-            return {name: scores_from_plain(found[name]) for name in ("mean", "sampled") if name in found}
+            kept = {name: scores_from_plain(found[name]) for name in ("mean", "sampled") if name in found}
+        return ScoresOfCodes(kept)
 
     def evaluate(self, **options: Any) -> Evaluation:
         """Every metric of mean and sampled codes; options are those of :func:`unweave.evaluate`.
