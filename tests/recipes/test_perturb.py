@@ -19,7 +19,18 @@ from unweave.models.networks import MLP
 from unweave.models.objectives import AE, BetaVAE
 from unweave.models.optimisers import Adam
 from unweave.recipes.altered_files import write_altered
-from unweave.recipes.perturb import Attack, Candidate, Made, Veil, attack_of, check_base, marked, perturb, sides_of
+from unweave.recipes.perturb import (
+    Attack,
+    Candidate,
+    Made,
+    Veil,
+    attack_of,
+    base_of,
+    check_base,
+    marked,
+    perturb,
+    sides_of,
+)
 from unweave.runs.folder import RunFolder
 from unweave.studies.store import Store
 from unweave.training.experiment import Experiment, Plan
@@ -250,6 +261,15 @@ def test_options_that_do_not_go_together_are_refused_before_anything_is_trained(
     assert main(["perturb", *given, "--folder", str(tmp_path / "runs")]) == 2
     assert said in capsys.readouterr().err
     assert not list((tmp_path / "runs").glob("micro-*"))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="here they can be altered as they were trained")
+def test_models_of_a_gpu_can_be_altered_without_one() -> None:
+    trained = uw.load("zoo:dsprites-beta_vae-0")
+    assert trained.experiment.plan.device == "cuda"
+    base = base_of([trained.path])
+    assert base.plan == uw.Plan()
+    assert replace(base, plan=trained.experiment.plan) == trained.experiment
 
 
 def test_python_takes_a_run_several_or_their_folders_and_says_what_it_cannot_take(made: Made, tmp_path: Path) -> None:

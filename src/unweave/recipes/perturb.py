@@ -360,10 +360,15 @@ def chosen_among(base: Experiment, runs: Sequence[Path | str], attack: Attack) -
 
 
 def base_of(runs: Sequence[Path | str]) -> Experiment:
-    """The experiment that given runs were trained by, but for their objectives and seeds."""
+    """The experiment that given runs were trained by, but for their objectives and seeds.
+
+    What comes from a machine with a GPU is altered on this one, with or without.
+    """
     if not runs:
         raise ValueError("say what to alter: unweave perturb WORLD, --foster RUN --diminish RUN, or --among RUN RUN …")
-    return Run(runs[0]).experiment
+    base = Run(runs[0]).experiment
+    elsewhere = base.plan.device.startswith("cuda") and not torch.cuda.is_available()
+    return replace(base, plan=Plan()) if elsewhere else base
 
 
 def attack_of(run: Run) -> Attack:
