@@ -17,6 +17,7 @@ import pytest
 
 import unweave as uw
 from unweave.api import DimensionSettings, ModelSettings
+from unweave.data.micro import Micro
 from unweave.recipes.dimension_search import DimensionSearch
 
 STUB = Path(uw.__file__).with_suffix(".pyi")
@@ -56,6 +57,14 @@ def test_the_settings_of_train_are_the_fields_of_an_experiment() -> None:
     assert known.pop("world") is MISSING
     assert taken == known
     assert list(taken) == list(known)
+
+
+def test_an_experiment_is_trained_as_it_is(tmp_path: Path) -> None:
+    asked = uw.Experiment(Micro(), uw.AE(), uw.MLP((8,), (8,)), latents=2, steps=3, plan=uw.Plan("cpu", 1))
+    assert uw.train(asked, tmp_path / "one", quiet=True).experiment == asked.resolve()
+    with pytest.raises(ValueError, match="brings its own settings, and latents, steps came beside it"):
+        uw.train(asked, tmp_path / "two", steps=4, latents=3)
+    assert not (tmp_path / "two").exists()
 
 
 def test_the_settings_of_dimension_are_those_of_the_search_and_of_its_models() -> None:

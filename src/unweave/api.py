@@ -50,7 +50,7 @@ from unweave.recipes.zoo import zoo
 from unweave.runs.folder import RunFolder
 from unweave.shapes import Tensor
 from unweave.training import loop
-from unweave.training.experiment import FOR_PICTURES, Plan, experiment_from, experiment_to
+from unweave.training.experiment import FOR_PICTURES, Experiment, Plan, experiment_from, experiment_to
 from unweave.training.progress import progress
 from unweave.training.run import Run as BareRun
 from unweave.training.running import RunOptions
@@ -154,7 +154,8 @@ def train(
     Gaussian of variance 0.025 (columns have variance 1).
 
     :param world: what to learn from: a world by name or as such, its data (:func:`world`), a folder of images, a csv,
-        parquet, npz or npy file, an array or tensor of images or of rows, or a data frame
+        parquet, npz or npy file, an array or tensor of images or of rows, or a data frame; or a whole
+        :class:`Experiment`, which brings all settings
     :param objective: what to minimise
     :param network: encoder and decoder
     :param likelihood: how reconstructions are scored
@@ -181,31 +182,46 @@ def train(
     torch.Size([100, 3])
     """
     _check_names(own_data, train)
-    experiment = experiment_from(
-        {
-            "world": as_world(world, own_data),
-            "objective": objective,
-            **_told(network=network, likelihood=likelihood),
-            "optimiser": optimiser,
-            "latents": latents,
-            "steps": steps,
-            "batch_size": batch_size,
-            "seed": seed,
-            "init": init,
-            "order": order,
-            "warmup": warmup,
-            "holdout": holdout,
-            "history_every": history_every,
-            "snapshots": tuple(snapshots),
-            "plan": plan,
-        }
-    ).resolve()
+    told = {
+        "objective": objective,
+        "network": network,
+        "likelihood": likelihood,
+        "optimiser": optimiser,
+        "latents": latents,
+        "steps": steps,
+        "batch_size": batch_size,
+        "seed": seed,
+        "init": init,
+        "order": order,
+        "warmup": warmup,
+        "holdout": holdout,
+        "history_every": history_every,
+        "snapshots": tuple(snapshots),
+        "plan": plan,
+    }
+    experiment = _asked(world, own_data, told).resolve()
     place = Path(folder or Path("runs") / experiment.id)
     data = world if isinstance(world, Data) else None
     if not quiet and not RunFolder(place).has("model.safetensors"):
         data = _told_of(experiment.world, data or experiment.world.load())
     with _watched(f"{experiment.objective.name} on {called(experiment.world)}", quiet) as how:
         return Run(loop.train(experiment, place, data=data, how=how))
+
+
+def _asked(world: Any, own_data: Mapping[str, Any], told: Mapping[str, Any]) -> Experiment:
+    """What :func:`train` is asked for: a whole experiment, or a world and settings."""
+    if isinstance(world, Experiment):
+        usual = inspect.signature(train).parameters
+        changed = [*own_data, *(name for name, value in told.items() if value != usual[name].default)]
+        if changed:
+            raise ValueError(
+                f"an experiment brings its own settings, and {', '.join(changed)} came beside it: change it with"
+                " dataclasses.replace(experiment, …), or give a world and settings"
+            )
+        return world
+    # a table has its own where the usual ones are meant
+    given = {name: value for name, value in told.items() if value is not FOR_PICTURES.get(name)}
+    return experiment_from({"world": as_world(world, own_data), **given})
 
 
 def _told_of(world: World, data: Data) -> Data:
@@ -221,11 +237,6 @@ def _opened(run: Any) -> Run:
     if not isinstance(run, str | Path):
         raise ValueError(f"a run is given as such or by its folder, not as {type(run).__name__}")
     return load(run)
-
-
-def _told(**components: Any) -> dict[str, Any]:
-    """Components that are not the usual ones, so that a table may have its own."""
-    return {name: one for name, one in components.items() if one is not FOR_PICTURES[name]}
 
 
 def resume(folder: str | Path, *, data: Data | None = None, quiet: bool = False) -> Path:
