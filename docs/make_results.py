@@ -1,6 +1,6 @@
 """Writes docs/results: judges again what runs are kept of, and makes the page of all claims from the CSV files.
 
-python docs/make_results.py            # the page of all claims, from every results.csv
+python docs/make_results.py            # the page of all claims and the table of README.md, from every results.csv
 python docs/make_results.py --judge    # first judges k-1 to k-3 and z-table-3.3 again, from their runs.csv
 """
 
@@ -24,6 +24,9 @@ KEPT = {"k-1": "k-runs.csv", "k-2": "k-runs.csv", "k-3": "k-runs.csv", "z-table-
 
 MADE = {"size": "small", "date": "2026-11-15", "card": "H200"}
 """Of folders without ``made.json``."""
+
+REASONS = json.loads((RESULTS / "reasons.json").read_text(encoding="utf-8"))
+"""Why a claim differs, in two sentences: of a folder and a claim, both as regular expressions."""
 
 SUPERSEDED = (
     '<p style="margin:16px 0;padding:12px 16px;border:2px solid #c95400;border-radius:8px"><b>Superseded.</b> Judged by'
@@ -57,6 +60,8 @@ def main() -> None:
     rows = claims()
     write_csv(rows)
     (RESULTS / "index.html").write_text(page(rows), encoding="utf-8")
+    readme = RESULTS / "README.md"
+    readme.write_text(with_table(readme.read_text(encoding="utf-8"), rows), encoding="utf-8")
     counts = Counter(row["verdict"] for row in rows)
     print(", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word]))
 
@@ -129,8 +134,15 @@ def claims_in(folder: str) -> list[dict[str, Any]]:
             verdict, note = "cannot tell", "; ".join(filter(None, (note, "judged before controls were asked for")))
         told = {key: row.get(key, "") for key in ("published", "ours", "low", "high", "n")}
         controls = {key: row.get(key, "") for key in ("control", "control_ours", "control_agrees")}
-        rows.append({"claim": row["what"], "verdict": verdict, "note": note} | told | controls | made_of(folder))
+        why = {"why": reason(folder, row["what"]) if verdict == "differs" else ""}
+        rows.append({"claim": row["what"], "verdict": verdict, "note": note} | told | controls | made_of(folder) | why)
     return rows
+
+
+def reason(folder: str, claim: str) -> str:
+    """Why it differs."""
+    found = (one["why"] for one in REASONS if re.fullmatch(one["folder"], folder) and re.search(one["claim"], claim))
+    return str(next(found, ""))
 
 
 def made_of(name: str) -> dict[str, str]:
@@ -155,14 +167,13 @@ def page(rows: list[dict[str, Any]]) -> str:
         f"{len(run)} claims of {len({row['id'] for row in run})} results were judged; {counts['not run']} results of"
         " the list have no run that is kept here. Count again: <code>python docs/make_results.py</code>."
     )
+    parts = [[row for row in run if row["folder"] == name] for name in dict.fromkeys(map(_folder, run))]
     filters = "".join(
         f'<label><input type="checkbox" value="{word}" checked> {word} <b>{counts[word]}</b></label>'
         for word in WORDS
         if counts[word]
     )
-    judged = "".join(
-        result(name, [row for row in run if row["folder"] == name]) for name in dict.fromkeys(map(_folder, run))
-    )
+    judged = "".join(result(part[0]["folder"], part) for part in parts)
     missing = "".join(
         f'<tr class="not-run" data-v="not run" data-id="{html.escape(row["id"])}">'
         '<td><span class="v">not run</span></td>'
@@ -172,7 +183,75 @@ def page(rows: list[dict[str, Any]]) -> str:
     )
     end = f"<tbody>{missing}</tbody>\n" if missing else ""
     columns = "".join(f'<th scope="col" class="w{place}">{name}</th>' for place, name in enumerate(COLUMNS, 1))
-    return TEMPLATE.format(lead=lead, filters=filters, columns=columns, body=judged + end)
+    short_of_it = overview(parts, [row for row in rows if row["verdict"] == "not run"])
+    return TEMPLATE.format(lead=lead, overview=short_of_it, filters=filters, columns=columns, body=judged + end)
+
+
+def overview(parts: list[list[dict[str, Any]]], missing: list[dict[str, Any]]) -> str:
+    """What holds, what differs and why, what is open: a line a result."""
+    groups: dict[str, list[str]] = {
+        "What holds, as far as it was judged": [],
+        "What differs, and why": [],
+        "What a control does too": [],
+        "What these sizes cannot tell": [],
+    }
+    for part in parts:
+        counts = Counter(row["verdict"] for row in part)
+        word = next((word for word in ("differs", "not evidence", "agrees") if counts[word]), "cannot tell")
+        place = ("agrees", "differs", "not evidence", "cannot tell").index(word)
+        [*groups.values()][place].append(_brief(part, counts))
+    shown = "".join(
+        f"<section><h2>{title}</h2><ul>{''.join(lines)}</ul></section>" for title, lines in groups.items() if lines
+    )
+    left = ", ".join(f'<span title="{html.escape(row["title"])}">{html.escape(row["id"])}</span>' for row in missing)
+    return shown + (f"<section><h2>Not run yet</h2><p>{left}</p></section>" if missing else "")
+
+
+def _brief(part: list[dict[str, Any]], counts: Counter[str]) -> str:
+    """A result in a line, and why what differs does."""
+    first = part[0]
+    told = " · ".join(
+        f'<b class="{word.replace(" ", "-")}">{counted(counts, word)}</b>' for word in WORDS if counts[word]
+    )
+    why: dict[str, list[str]] = {}
+    for row in part:
+        if row["verdict"] == "differs":
+            numbers = f"{short(row['ours'])} for {short(row['published'])}"
+            why.setdefault(row["why"], []).append(f"<b>{html.escape(row['claim'])}</b>: {numbers}")
+    reasons = "".join(f"<p>{'; '.join(of)}. {html.escape(words)}</p>" for words, of in why.items())
+    name = html.escape(first["folder"])
+    return (
+        f'<li><span><a href="#{name}">{html.escape(first["id"])}</a> {html.escape(titled(first))}</span>'
+        f" <small>{told} · {first['size']} size</small>{reasons}</li>"
+    )
+
+
+def titled(row: dict[str, Any]) -> str:
+    """The title of a result, and which part of it was run."""
+    return f"{row['title']} ({row['part']})" if row.get("part") else str(row["title"])
+
+
+def counted(counts: Counter[str], word: str) -> str:
+    """How many have a verdict: 1 agrees, 2 agree."""
+    plural = {"agrees": "agree", "differs": "differ"} if counts[word] > 1 else {}
+    return f"{counts[word]} {plural.get(word, word)}"
+
+
+def with_table(text: str, rows: list[dict[str, Any]]) -> str:
+    """README.md with the table of all results that were run, made anew."""
+    lines = ["| what | size | models | verdicts | made on |", "|---|---|---|---|---|"]
+    judged = [row for row in rows if row["verdict"] != "not run"]
+    for name in dict.fromkeys(map(_folder, judged)):
+        part = [row for row in judged if row["folder"] == name]
+        counts = Counter(row["verdict"] for row in part)
+        told = ", ".join(counted(counts, word) for word in WORDS if counts[word])
+        models = re.search(r"<dt>models</dt><dd>([\d,]+)", (RESULTS / name / "index.html").read_text(encoding="utf-8"))
+        what = f"[{part[0]['id']}]({name}/index.html): {titled(part[0])}"
+        made = f"{part[0].get('card', '')}, {part[0].get('date', '')}"
+        lines.append(f"| {what} | {part[0]['size']} | {models[1] if models else 'none'} | {told} | {made} |")
+    table = "\n".join(lines)
+    begin, end = "<!-- the table begins; made by make_results.py -->\n", "\n<!-- the table ends -->"
+    return re.sub(f"{begin}.*?{end}", lambda _: f"{begin}{table}{end}", text, flags=re.DOTALL)
 
 
 def _folder(row: dict[str, Any]) -> str:
@@ -185,7 +264,7 @@ def result(name: str, rows: list[dict[str, Any]]) -> str:
     shown = html.escape(rows[0]["id"])
     if (RESULTS / name / "index.html").exists():
         shown = f'<a href="{html.escape(name)}/index.html">{shown}</a>'
-    about = f"<h2>{shown} {html.escape(rows[0]['title'])}</h2><p>{html.escape(rows[0]['source'])} · {made}</p>"
+    about = f"<h2>{shown} {html.escape(titled(rows[0]))}</h2><p>{html.escape(rows[0]['source'])} · {made}</p>"
     drawn = "".join(
         f'<a href="{html.escape(name)}/index.html"><img loading="lazy" src="{html.escape(name)}/{one.file}"'
         f' width="{one.width}" height="{one.height}" alt="{html.escape(one.words)}"></a>'
@@ -193,7 +272,7 @@ def result(name: str, rows: list[dict[str, Any]]) -> str:
     )
     gallery = f'<div class="figures">{drawn}</div>' if drawn else ""
     head = f'<tr class="head"><th colspan="7" scope="rowgroup">{about}{gallery}</th></tr>\n'
-    return f"<tbody>{head}{''.join(map(line, rows))}</tbody>\n"
+    return f'<tbody id="{html.escape(name)}">{head}{"".join(map(line, rows))}</tbody>\n'
 
 
 @dataclass(frozen=True)
@@ -228,7 +307,7 @@ def figures(name: str) -> list[Drawn]:
 
 def line(row: dict[str, Any]) -> str:
     said = html.escape(row["claim"] or row["title"])
-    note = f"<small>{html.escape(row['note'])}</small>" if row.get("note") else ""
+    note = "".join(f"<small>{html.escape(row[key])}</small>" for key in ("note", "why") if row.get(key))
     control = "; ".join(
         f"{control}: {short(ours) or 'no number'}, {agrees} agree"
         for control, ours, agrees in zip(
@@ -278,7 +357,14 @@ th, td {{ overflow-wrap: break-word; box-sizing: border-box; }}
 .figures {{ display: flex; gap: 12px; overflow-x: auto; margin-top: 12px; }}
 .figures img {{ display: block; height: 220px; width: auto; background: var(--surface);
   border: 1px solid var(--line); border-radius: 8px; }}
+section h2 {{ font-size: 1.1rem; margin: 24px 0 4px; }} section ul {{ list-style: none; margin: 0; padding: 0; }}
+section li {{ display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 24px; padding: 4px 0;
+  border-bottom: 1px solid var(--line); }}
+section li p {{ flex-basis: 100%; margin: 2px 0 6px; max-width: 90ch; }}
+section li p b {{ color: var(--ink); font-weight: 600; }}
+li small {{ font-size: .88rem; }} li small b {{ font-weight: 600; }}
 small {{ display: block; color: var(--muted); }} a {{ color: var(--a); }}
+b.agrees {{ color: var(--a); }} b.differs, b.not-evidence {{ color: var(--d); }}
 .agrees .v {{ color: var(--a); font-weight: 650; }}
 .differs .v, .not-evidence .v {{ color: var(--d); font-weight: 650; }}
 .cannot-tell .v, .runs .v, .not-run .v {{ color: var(--muted); }}
@@ -291,7 +377,10 @@ small {{ display: block; color: var(--muted); }} a {{ color: var(--a); }}
   .figures img {{ height: auto; max-width: 84vw; max-height: 260px; }}
 }}
 </style></head><body>
-<h1>What holds: every claim and our verdict</h1><p>{lead}</p>
+<h1>What holds: every claim and our verdict</h1><p>{lead} <a href="#claims">Every claim</a>,
+with filters, stands below.</p>
+{overview}
+<h2 id="claims">Every claim</h2>
 <form><input type="search" placeholder="id or words of a claim" aria-label="search">{filters}</form>
 <div class="scroll" tabindex="0" role="region" aria-label="Every claim"><table>
 <thead><tr>{columns}</tr></thead>

@@ -43,6 +43,7 @@ LAYERS = [
 
 DEAR = (
     "k-6",
+    "b-fig-6.4",
     *("b-fig-8.1", "b-fig-8.6", "b-fig-8.7", "b-fig-8.8", "b-fig-8.9", "b-fig-8.10", "b-fig-8.12"),
     *("b-table-8.2", "b-table-8.3", "b-table-8.4", "b-table-8.5", "b-table-8.7", "b-table-8.8", "b-table-D.5"),
     *(
@@ -78,6 +79,12 @@ WORLDS: dict[str, tuple[World, ...]] = {
     "k-7": (DSprites(), ColorDSprites()),
 }
 """Worlds in the place of the micro-world, where the claim is of several."""
+
+BEFORE_TRAINING = {
+    "b-fig-6.2": ("variance of passive latents in mean codes",),
+    "b-fig-6.4": ("sampled passive latents less a random guess", "passive latents, mean less sampled codes"),
+}
+"""Published claims that hold of networks that were never trained: pages call them not evidence."""
 
 Found = dict[str, Any]
 
@@ -426,8 +433,8 @@ def test_no_judge_lets_a_control_pass(name: str, tmp_path: Any, monkeypatch: pyt
     doubted = [one for one in judged if one.verdict != "agrees" and TOO_WIDE not in one.note]
     assert not doubted, "what nothing passes says nothing of what a control does not pass"
     assert not [what for what in claims if not checked.get(what)], "claims without a control"
-    passed = [(what, found) for what in claims for found in checked[what] if found.passes]
-    assert not passed
+    passed = {what: found.name for what in claims for found in checked[what] if found.passes}
+    assert passed == dict.fromkeys(BEFORE_TRAINING.get(name, ()), "untrained")
 
 
 @pytest.mark.parametrize("name", ["b-fig-6.5", "b-fig-8.5", "b-table-8.1", "k-1", "k-2", "z-fig-3.4", "z-table-3.3"])

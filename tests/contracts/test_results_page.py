@@ -42,6 +42,32 @@ def test_numbers_are_judged_at_paper_size_only() -> None:
                 assert row["verdict"] not in ("agrees", "differs"), (path, row["what"])
 
 
+def test_what_differs_is_discussed_in_two_sentences_and_nothing_else_is() -> None:
+    made = runpy.run_path(str(DOCS / "make_results.py"))
+    differing = [row for row in made["claims"]() if row["verdict"] == "differs"]
+    for row in differing:
+        assert row["why"], f"write into reasons.json why {row['folder']} differs: {row['claim']}"
+        assert len(re.split(r"(?<!Synth)(?<!Lin)\. ", row["why"])) == 2, row["why"]
+    unused = [one for one in made["REASONS"] if one["why"] not in {row["why"] for row in differing}]
+    assert not unused, "reasons for what does not differ"
+
+
+def test_the_table_of_the_readme_is_that_of_the_files() -> None:
+    made = runpy.run_path(str(DOCS / "make_results.py"))
+    text = (DOCS / "results" / "README.md").read_text(encoding="utf-8")
+    assert made["with_table"](text, made["claims"]()) == text, "run: make docs"
+    for path in (DOCS / "results").glob("*/results.csv"):
+        assert f"]({path.parent.name}/index.html): " in text
+
+
+def test_every_result_has_a_figure_and_a_line_at_the_top() -> None:
+    text = (DOCS / "results" / "index.html").read_text(encoding="utf-8")
+    top = text.split('id="claims"')[0]
+    for path in (DOCS / "results").glob("*/results.csv"):
+        assert f'src="{path.parent.name}/figure-1.svg"' in text
+        assert f'href="#{path.parent.name}"' in top
+
+
 def test_kept_pages_have_the_styles_of_todays_pages() -> None:
     made = runpy.run_path(str(DOCS / "make_results.py"))
     for page in (DOCS / "results").glob("*/index.html"):

@@ -47,6 +47,20 @@ def test_the_opposite_differs():
     assert "differs" in verdicts(fig_5_4.claims(rows(QUIET, LOUD), rows(QUIET, TAME)))
 
 
+def test_collapsed_models_are_no_evidence():
+    collapsed = [
+        Measured(one.experiment, one.found | {"types": ["passive"] * 2, "n_passive": 2, "n_active": 0})
+        for one in rows(QUIET, QUIET)
+    ]
+    for claims in (fig_5_1.claims, fig_5_2.claims, fig_5_3.claims, lambda found: fig_5_4.claims(found, found)):
+        assert next(iter(claims(collapsed))).verdict == "cannot tell"
+
+
+def test_a_width_of_zero_says_nothing():
+    found = list(fig_5_2.claims(rows(QUIET, LOUD | {"prior_variance": 0.0})))
+    assert [one.verdict for one in found] == ["agrees", "cannot tell"]
+
+
 def test_models_without_the_type_differ():
     none = [
         Measured(one.experiment, one.found | {"types": ["mixed"] * 2, "n_passive": 0, "n_active": 0})

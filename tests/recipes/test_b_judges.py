@@ -254,8 +254,8 @@ def test_panels_of_a_figure_have_names_of_their_own(number, size):
 
 
 def test_a_count_that_is_no_number_is_left_out():
-    row = Measured(EXPERIMENT, {"n_passive": math.nan})
-    assert identifiable.has_some([row, row, row], "passive", "").verdict == "cannot tell"
+    row = Measured(EXPERIMENT, {"types": ["active"], "n_passive": math.nan, "n_active": 1})
+    assert identifiable.has_both([row, row, row], "").verdict == "cannot tell"
 
 
 def test_an_unfinished_search_is_left_out_and_counted():

@@ -67,6 +67,15 @@ def test_two_portions_on_two_machines_are_one_study(tmp_path: Path) -> None:
     assert len(list((tmp_path / "found").iterdir())) == 2
 
 
+def test_what_another_device_trained_is_not_trained_again(tmp_path: Path) -> None:
+    run_portion([study(2)], tmp_path / "one", tmp_path / "found", minutes=0.2)
+    here = study(3)
+    here = replace(here, experiments=tuple(replace(one, plan=Plan("cpu", 2)) for one in here.experiments))
+    found = run_portion([here], tmp_path / "two", tmp_path / "found", minutes=0.2)
+    assert (found.settled, found.asked, found.new) == (3, 3, 1)
+    assert len(Store(tmp_path / "two").ids()) == 3
+
+
 def test_a_portion_stops_in_time_and_the_next_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def few(costs: Sequence[float], seconds: float) -> int:
         return 1

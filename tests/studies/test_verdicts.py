@@ -253,6 +253,16 @@ def test_a_sign_is_plus_minus_or_nothing() -> None:
         compare_trend("x", [1.0, 2, 3], [1.0, 2, 3], 2)
 
 
+def test_strengths_of_one_seed_are_no_trend():
+    """A permutation within one seed is significant as soon as there are four strengths; it is still one model each."""
+    strengths = np.arange(6.0)
+    one = compare_trend("x", strengths, strengths, 1, seeds=np.zeros(6))
+    assert one.verdict == "cannot tell"
+    assert "models of only 1 seed" in one.note
+    three = np.repeat(np.arange(3), 6)
+    assert compare_trend("x", np.tile(strengths, 3), np.tile(strengths, 3), 1, seeds=three).verdict == "agrees"
+
+
 @pytest.mark.parametrize(
     ("interval", "above", "below"),
     [

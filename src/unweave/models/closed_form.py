@@ -126,6 +126,18 @@ def linear_loss(
     With a full covariance it depends on WWᵀ alone, so no rotation of the latents is preferred; the diagonal one is
     never lower, and equal only where the columns of W are orthogonal (Hadamard's inequality).
     """
+    return differentiable_loss(weight, covariance, noise, beta=beta, diagonal=diagonal).item()
+
+
+def differentiable_loss(
+    weight: Float[Tensor, "feature latent"],
+    covariance: Float[Tensor, "feature feature"],
+    noise: float,
+    *,
+    beta: float = 1.0,
+    diagonal: bool = True,
+) -> Float[Tensor, ""]:
+    """The same as a tensor: it has a gradient."""
     encoder, spread = posterior(weight, noise, beta=beta, diagonal=diagonal)
     residual = torch.eye(len(covariance), dtype=weight.dtype) - weight @ encoder
     # E ‖x − Wμ − b‖² + tr ΣWᵀW
@@ -134,7 +146,7 @@ def linear_loss(
     # KL = ½ (tr Σ + E ‖μ‖² − log det Σ − d)
     moved = torch.trace(encoder @ covariance @ encoder.T)
     kl = 0.5 * (torch.trace(spread) + moved - torch.logdet(spread) - len(spread))
-    return float(error / (2.0 * noise) + constant + beta * kl)
+    return error / (2.0 * noise) + constant + beta * kl
 
 
 def _principal(covariance: Tensor) -> tuple[Float[Tensor, " feature"], Float[Tensor, "feature feature"]]:

@@ -2,8 +2,9 @@
 
 A portion is a folder of at most eight files of at most 16 MiB: ``portion.json`` and the finished runs of the studies,
 each run a line of JSON with its config, measures, cost and history. The next portion begins by taking these runs into
-its store, wherever that is, so that it trains only what is missing. Only runs that others are made from, or that a page
-opens, bring their weights along; where these are needed and were left behind, such a run is trained again.
+its store, wherever that is, so that it trains only what is missing; what another device trained is not missing. Only
+runs that others are made from, or that a page opens, bring their weights along; where these are needed and were left
+behind, such a run is trained again.
 """
 
 import base64
@@ -29,6 +30,7 @@ from unweave.runs.names import check_name
 from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.failures import is_outage
+from unweave.studies.identity import identity
 from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack, measuring, pack
 from unweave.studies.plan import resolved_each
@@ -37,7 +39,7 @@ from unweave.studies.run import begun_fleets, forget_ends
 from unweave.studies.store import Store
 from unweave.studies.study import Study
 from unweave.studies.train_and_measure import settled
-from unweave.training.experiment import Experiment, usable_cores
+from unweave.training.experiment import Experiment, read_experiment, usable_cores
 from unweave.training.loop import say
 from unweave.training.running import GpuFailed, Interrupted, RunOptions
 
@@ -142,9 +144,12 @@ class _Work:
         self.together: list[set[str]] = []
         """Ids of models that were trained together, as far as they are still to be measured."""
         self.written = time.monotonic()
-        self.planned: dict[Hashable, tuple[str, Experiment]] = {}
-        """What was asked for so far, with its id: it is looked at whenever something has ended."""
+        self.planned: dict[Hashable, Experiment] = {}
+        """What was asked for so far: it is looked at whenever something has ended."""
         take_in(folder, store)
+        brought = (read_experiment(store.folder(run_id)) for run_id in self.before if store.folder(run_id).trained)
+        self.elsewhere = {identity(one): one for one in brought}
+        """What earlier portions trained, perhaps on other devices."""
         self.latest = self.look()
         """What was asked for when somebody last looked."""
 
@@ -194,8 +199,14 @@ class _Work:
         keys = [(one, *map(self._weights, sorted(runs_named(one)))) for one in experiments]
         new = {key: one for key, one in zip(keys, experiments) if key not in self.planned}
         for key, one in zip(new, resolved_each([*new.values()], needs_data=False)):
-            self.planned[key] = one.id, one
-        return dict(self.planned[key] for key in keys)
+            self.planned[key] = one
+        return {one.id: one for one in (self._as_found(self.planned[key]) for key in keys)}
+
+    def _as_found(self, one: Experiment) -> Experiment:
+        """The run of an earlier portion that is the same but for its plan, once it is trained; else the one asked."""
+        other = self.elsewhere.get(identity(one), one)
+        trained_there = not self.store.folder(one.id).trained and self.store.folder(other.id).trained
+        return other if trained_there else one
 
     def _weights(self, run_id: str) -> str:
         """The checksum of a run's weights, here or left behind; empty where it has none yet."""

@@ -198,7 +198,8 @@ def compare_trend(
 ) -> Comparison:
     """Whether y rises (+), falls (−) or stays (0) with x, by Spearman's rank correlation.
 
-    ``seeds`` names the seed of each value where one seed gave several: values are then exchanged within seeds only.
+    ``seeds`` names the seed of each value where one seed gave several: values are then exchanged within seeds only,
+    and one or two seeds decide nothing.
     With ``expected_sign=0`` the claim is that there is no trend: its interval lies within ±``tolerance``.
     """
     _check_sign(expected_sign)
@@ -216,7 +217,8 @@ def compare_trend(
         return Comparison(what, word, None, None, n, rule, "cannot tell", reason, kind)
     tested = trend_test(first, second, blocks)
     interval = correlation_interval(tested.statistic, n)
-    return _signed(what, expected_sign, tested, interval, n, how, tolerance, note, kind="trend")
+    found = _signed(what, expected_sign, tested, interval, n, how, tolerance, note, kind="trend")
+    return found if blocks is None else with_seeds(found, len(np.unique(blocks)))
 
 
 def compare_interval(

@@ -12,7 +12,7 @@ from unweave.recipes.bonheme2023.identifiable import (
     chapter_notes,
     controls_of,
     figures_of,
-    has_some,
+    has_both,
     prior_study,
     rows_of,
 )
@@ -39,7 +39,7 @@ def judge(results: Results, size: str) -> Outcome:
 
 def claims(rows: Sequence[Measured]) -> Iterator[Comparison]:
     """The sentences of §5.3.1."""
-    yield has_some(rows, "active", "prior mean 0")
+    yield has_both(rows, "prior mean 0")
     # Proposition 5.2.1: Σ† = Σ + μ²
     ratios = {row.seed: _ratio(row) for row in rows if "active" in row.found["types"]}
     yield compare_mean(
@@ -50,8 +50,9 @@ def claims(rows: Sequence[Measured]) -> Iterator[Comparison]:
 def _ratio(row: Measured) -> float:
     """Over the active latents of a model, the mean of log Σ† − log(Σ + μ²)."""
     columns = (row.found[name] for name in ("types", "prior_variance", "mean_variance", "squared_mean"))
-    found = [math.log(prior / (spread + square)) for kind, prior, spread, square in zip(*columns) if kind == "active"]
-    return fmean(found)
+    widths = [(prior, spread + square) for kind, prior, spread, square in zip(*columns) if kind == "active"]
+    # a width that is no positive number says nothing
+    return fmean(math.log(prior / both) if min(prior, both) > 0 else math.nan for prior, both in widths)
 
 
 REPRODUCTION = Reproduction("b-fig-5.2", TITLE, f"{SOURCE}, Figure 5.2", study, judge, controls_of(judge))

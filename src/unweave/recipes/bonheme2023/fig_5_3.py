@@ -10,7 +10,7 @@ from unweave.recipes.bonheme2023.identifiable import (
     chapter_notes,
     controls_of,
     figures_of,
-    has_some,
+    has_both,
     near_zero,
     prior_study,
     rows_of,
@@ -39,7 +39,7 @@ def judge(results: Results, size: str) -> Outcome:
 
 def claims(rows: Sequence[Measured]) -> Iterator[Comparison]:
     """The sentences of §5.3.2."""
-    yield has_some(rows, "passive", "learned prior mean")
+    yield has_both(rows, "learned prior mean")
     yield smaller_when_passive(rows, "squared_shift", "E[(μ − μ†)²]")
     yield near_zero(rows, "squared_mean", "passive", "E[μ²]")
     yield near_zero(rows, "prior_variance", "passive", "prior variance")

@@ -10,7 +10,7 @@ from unweave.recipes.bonheme2023.identifiable import (
     chapter_notes,
     controls_of,
     figures_of,
-    has_some,
+    has_both,
     prior_study,
     rows_of,
     smaller_when_passive,
@@ -39,7 +39,7 @@ def judge(results: Results, size: str) -> Outcome:
 
 def claims(rows: Sequence[Measured], fixed: Sequence[Measured]) -> Iterator[Comparison]:
     """The sentences of §5.3.2."""
-    yield has_some(rows, "active", "learned prior mean")
+    yield has_both(rows, "learned prior mean")
     yield smaller_when_passive(rows, "variance_of_mean", "variance of the means")
     learned, zero = (per_run(one, "prior_variance", "active") for one in (rows, fixed))
     yield compare_difference("prior variance of active latents, learned less fixed mean", learned, zero, -1)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.latent_types import BETA_VAE, judge_distributions, per_run, types_study
 from unweave.recipes.bonheme2023.results import SOURCE, Measured
-from unweave.recipes.controls import types_dealt
+from unweave.recipes.controls import before_training, types_dealt
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -39,6 +39,6 @@ def of_mean(rows: Sequence[Measured]) -> Iterator[Comparison]:
     yield compare_difference(what, list(mixed.values()), list(passive.values()), 1)
 
 
-CONTROLS = (types_dealt(judge),)
+CONTROLS = (types_dealt(judge), before_training(judge))
 
 REPRODUCTION = Reproduction("b-fig-6.2", TITLE, f"{SOURCE}, Figure 6.2", study, judge, CONTROLS)

@@ -15,7 +15,7 @@ from unweave.recipes.bonheme2023.latent_types import (
 )
 from unweave.recipes.bonheme2023.panels import grid_notes, panel_study
 from unweave.recipes.bonheme2023.results import SOURCE, Measured, notes
-from unweave.recipes.controls import changed
+from unweave.recipes.controls import before_training, changed
 from unweave.recipes.extent import check_size
 from unweave.recipes.reproduction import Reproduction
 from unweave.studies.measures.accuracy_by_type import AccuracyByType
@@ -92,6 +92,6 @@ def _mixed_up(found: Mapping[str, Any], generator: np.random.Generator) -> Mappi
 
 
 SENTENCE = "the accuracies of a model dealt to its types and representations at random."
-CONTROLS = (changed(judge, "shuffled", SENTENCE, _mixed_up),)
+CONTROLS = (changed(judge, "shuffled", SENTENCE, _mixed_up), before_training(judge))
 
 REPRODUCTION = Reproduction("b-fig-6.4", TITLE, f"{SOURCE}, Figure 6.4", study, judge, CONTROLS)

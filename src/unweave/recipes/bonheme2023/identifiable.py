@@ -17,7 +17,7 @@ from unweave.models.optimisers import Adam
 from unweave.plots.histogram import histogram
 from unweave.recipes.bonheme2023.latent_types import per_run
 from unweave.recipes.bonheme2023.results import Measured, finished, measured, notes
-from unweave.recipes.controls import changed, dealt, types_dealt
+from unweave.recipes.controls import before_training, changed, dealt, types_dealt
 from unweave.recipes.extent import Extent, at_size
 from unweave.recipes.reproduction import Control, Judge
 from unweave.studies.measures.encoded import encoded
@@ -55,11 +55,16 @@ def rows_of(results: Results, size: str, prior_mean: PriorMean) -> list[Measured
     return [row for row in found if getattr(row.experiment.objective, "prior_mean", "") == prior_mean]
 
 
-def has_some(rows: Sequence[Measured], kind: str, words: str) -> Comparison:
-    """Every model has latents of this type."""
-    counted = [n for row in rows if math.isfinite(n := row.found[f"n_{kind}"])]
-    found = sum(n > 0 for n in counted)
-    return compare_share(f"models with {kind} latents, {words}", found, len(counted), 1.0, tolerance=0.5)
+def has_both(rows: Sequence[Measured], words: str) -> Comparison:
+    """Every model has passive and active latents; one whose latents are all passive learned nothing, and is left out.
+
+    Passive latents alone would say nothing of training: networks have them before it.
+    """
+    learned = (row.found for row in rows if not {*row.found["types"]} <= {"passive"})
+    counted = [(found["n_passive"], found["n_active"]) for found in learned]
+    known = [min(both) for both in counted if all(map(math.isfinite, both))]
+    what = f"models with passive and with active latents, {words}"
+    return compare_share(what, sum(n > 0 for n in known), len(known), 1.0, tolerance=0.5)
 
 
 def smaller_when_passive(rows: Sequence[Measured], column: str, words: str) -> Comparison:
@@ -101,7 +106,7 @@ def chapter_notes(size: str) -> tuple[str, ...]:
 
 
 def controls_of(judge: Judge) -> tuple[Control, ...]:
-    """Types at random, a rule that calls every latent mixed, and priors of other latents."""
+    """Types at random, a rule that calls every latent mixed, untrained networks, and priors of other latents."""
 
     def mixed(found: Mapping[str, Any], generator: np.random.Generator) -> Mapping[str, Any]:
         return {**found, "types": ["mixed"] * len(found["types"]), "n_passive": 0, "n_active": 0}
@@ -114,6 +119,7 @@ def controls_of(judge: Judge) -> tuple[Control, ...]:
         dealt(judge, exchanged, about="^prior variance of active"),
         types_dealt(judge, about="^(?!models with|log of prior|prior variance of active)"),
         changed(judge, "always mixed", "a rule that calls every latent mixed.", mixed, draws=1, about="^models with"),
+        before_training(judge, about="^models with"),
         changed(judge, "other priors", "prior variances of other latents of the model.", others, about="^log of prior"),
     )
 

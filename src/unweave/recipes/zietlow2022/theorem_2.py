@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from unweave import rng
-from unweave.models.closed_form import linear_loss, linear_optimum
+from unweave.models.closed_form import differentiable_loss, linear_optimum
 from unweave.models.networks.mlp import Linear
 from unweave.models.objectives import BetaVAE
 from unweave.models.precision_budget import precision_budget
@@ -94,7 +94,8 @@ def _angle_at_minimum(seed: int, wrong: bool) -> float:
     weight = minimum(covariance, start)
     covariance = turned(EIGENVALUES, seed + N_MINIMA) if wrong else covariance
     directions = linear_optimum(covariance, N_LATENTS, noise=NOISE, beta=BETA).weight
-    return float(matched(weight, directions)[2].max())
+    # an arc cosine near 1 knows an angle to a millionth of a degree, and its last digits are the machine's
+    return round(float(matched(weight, directions)[2].max()), 5)
 
 
 def minimum(
@@ -103,10 +104,13 @@ def minimum(
     """The decoder of least loss, found from a start by quasi-Newton steps that know nothing of PCA."""
     from scipy.optimize import minimize
 
-    def loss(flat: np.ndarray) -> float:
-        return linear_loss(torch.from_numpy(flat).view_as(start), covariance, NOISE, beta=BETA)
+    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        weight = torch.from_numpy(flat).view_as(start).requires_grad_()
+        value = differentiable_loss(weight, covariance, NOISE, beta=BETA)
+        (slope,) = torch.autograd.grad(value, weight)
+        return value.item(), slope.flatten().numpy()
 
-    found = minimize(loss, start.flatten().numpy(), method="BFGS", options={"gtol": 1e-6})
+    found = minimize(loss, start.flatten().numpy(), jac=True, method="BFGS", options={"gtol": 1e-10})
     return torch.from_numpy(found.x).view_as(start)
 
 
