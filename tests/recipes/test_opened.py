@@ -4,6 +4,7 @@ from pathlib import Path
 
 import matplotlib.figure
 import numpy as np
+import pandas as pd
 import pytest
 
 import unweave as uw
@@ -32,6 +33,28 @@ def test_asking(run: uw.Run) -> None:
     assert run.to("cpu").path == run.path
     assert "data:image/png" in run._repr_html_()
     assert isinstance(uw.load(run.path), uw.Run)
+
+
+def test_scores_are_kept_where_that_is_asked_for(tmp_path: Path) -> None:
+    plain = {"x": np.arange(40.0), "kind": np.arange(40) % 2}
+    run = uw.train(pd.DataFrame(plain), tmp_path / "run", labels="kind", latents=2, steps=3, quiet=True)
+    with pytest.raises(KeyError, match=r"no scores are kept in .*run yet: run.evaluate\(keep=True\)"):
+        run.scores["mean"]
+    found = run.evaluate(metrics=["mig", "modularity"], seeds=0)
+    for told in (repr(found), found._repr_html_()):  # one factor alone, and few rows
+        assert "what compares factors is 1 for any code that varies: modularity." in told
+        assert "Only 40 rows were measured" in told
+    assert run.scores == {}
+    run.evaluate(metrics=["mig"], seeds=0, keep=True)
+    assert float(run.scores["mean"]["mig"]) == pytest.approx(float(found.scores["mean"]["mig"]))
+    assert "<td>mig</td>" in run.scores._repr_html_()
+    with pytest.raises(KeyError, match="scores of mean and sampled codes, and none called 'means'"):
+        run.scores["means"]
+
+
+def test_nothing_is_written_into_the_package() -> None:
+    with pytest.raises(ValueError, match="demo-0 belongs to the package, and scores are written into"):
+        uw.load("zoo:demo-0").evaluate(metrics=["mig"], keep=True)
 
 
 def test_natural_input(run: uw.Run) -> None:

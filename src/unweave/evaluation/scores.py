@@ -209,13 +209,13 @@ def about_one_factor(scores: Scores, n_factors: int) -> str:
     return told if trivial else ""
 
 
-def about_few(scores: Scores) -> str:
+def about_few(scores: Scores, how: str = "--adjust chance") -> str:
     """A sentence on scores of few rows, which chance raises; empty for enough, or where chance was measured."""
     if scores.n_samples >= ENOUGH or scores.settings["adjust"]:
         return ""
     return (
         f"Only {scores.n_samples} rows were measured, and chance alone raises several scores: give {ENOUGH:,} or more,"
-        " or see by how much with --adjust chance."
+        f" or see by how much with {how}."
     )
 
 

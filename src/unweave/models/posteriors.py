@@ -27,6 +27,11 @@ class Code:
     prior_mean: Float[Tensor, "batch latent"] | None = None
     prior_log_variance: Float[Tensor, "batch latent"] | None = None
 
+    def __repr__(self) -> str:
+        named = [name for name, value in vars(self).items() if value is not None]
+        sizes = " × ".join(map(str, self.mean.shape))
+        return f"Code of {sizes} (example × latent): {', '.join([*named, 'variance'])}"
+
     @property
     def variance(self) -> Float[Tensor, "batch latent"]:
         return self.log_variance.exp()

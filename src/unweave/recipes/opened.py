@@ -1,6 +1,7 @@
 """A run as one has it in a notebook: everything that can be asked of it is a method of it."""
 
 import html
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from unweave.data.world import called
 from unweave.evaluation.describe import describe
 from unweave.evaluation.evaluation import Evaluation, evaluate
 from unweave.evaluation.scores import Scores, scores_from_plain
+from unweave.files import as_typed
 from unweave.models.posteriors import Code
 from unweave.recipes.diagnose import Diagnosed, diagnose_run
 from unweave.runs.row import reading_scores
@@ -73,13 +75,17 @@ class Run(training.Run):
     def scores(self) -> dict[str, Scores]:
         """What `unweave evaluate` wrote into the folder, of ``mean`` and ``sampled`` codes; empty before that."""
         if not self.files.has("scores.json"):
-            return {}
+            return _Kept(self.path)
         found = self.files.read_json("scores.json")
         with reading_scores(self.files):
-            return {name: scores_from_plain(found[name]) for name in ("mean", "sampled") if name in found}
+            kept = {name: scores_from_plain(found[name]) for name in ("mean", "sampled") if name in found}
+        return _Kept(self.path, kept)
 
-    def evaluate(self, **options: Any) -> Evaluation:
+    def evaluate(self, *, keep: bool = False, **options: Any) -> Evaluation:
         """Every metric of mean and sampled codes; options are those of :func:`unweave.evaluate`.
+
+        With ``keep`` they are written into the run's folder, as `unweave evaluate` does: :attr:`scores`, reports and
+        the explorer show them from then on.
 
         >>> import unweave as uw
         >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
@@ -87,7 +93,12 @@ class Run(training.Run):
         >>> 0 <= float(found.scores["mean"]["mig"]) <= 1
         True
         """
-        return evaluate(self, **options)
+        if keep:
+            self._require_own_folder("scores are")
+        found = evaluate(self, **options)
+        if keep:
+            self.files.write_json("scores.json", found.to_plain())
+        return found
 
     def diagnose(self, **options: Any) -> Diagnosed:
         """Which latents are used, and how; options are those of :func:`unweave.diagnose`."""
@@ -96,15 +107,20 @@ class Run(training.Run):
     def report(self) -> Path:
         """Write the page and the pictures of the run into its folder, and return the page's path."""
         from unweave.pages.run_folder import write_run_page
+
+        self._require_own_folder("a page is")
+        return write_run_page(self)
+
+    def _require_own_folder(self, what: str) -> None:
+        """Refuse to write into the package's own models."""
         from unweave.recipes.zoo import OWN
 
         if self.path.resolve().is_relative_to(OWN.resolve()):
             name = self.path.name
             raise ValueError(
-                f"{name} belongs to the package, and a page is written into the run's folder: bring it here with"
+                f"{name} belongs to the package, and {what} written into the run's folder: bring it here with"
                 f" `unweave zoo pull {name}` and open runs/{name}"
             )
-        return write_run_page(self)
 
     def plot_history(self) -> "matplotlib.figure.Figure":
         """Every term of the loss over training."""
@@ -163,3 +179,29 @@ class Run(training.Run):
             return told
         images, labels = self.images(8), self.labels(8)
         return f"{told}{strip_of(images)}<br>{strip_of(self.reconstruct(images, labels))}"
+
+
+class _Kept(dict[str, Scores]):
+    """Scores by representation; where there are none, how to get them."""
+
+    def __init__(self, path: Path, kept: Mapping[str, Scores] | None = None) -> None:
+        super().__init__(kept or {})
+        self.path = path
+
+    def __missing__(self, name: str) -> Scores:
+        raise KeyError(
+            f"there are scores of {' and '.join(self)} codes, and none called {name!r}" if self else str(self)
+        )
+
+    def __repr__(self) -> str:
+        if self:
+            return "\n".join(f"{name} codes\n{scores}" for name, scores in self.items())
+        return (
+            f"no scores are kept in {self.path} yet: run.evaluate(keep=True), or on the command line"
+            f" unweave evaluate {as_typed(self.path)}"
+        )
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return f"<p>{html.escape(str(self))}</p>"
+        return "".join(f"<p>{name} codes</p>{scores._repr_html_()}" for name, scores in self.items())
