@@ -44,6 +44,6 @@ def test_data_and_runs_show_pictures(shown: list[list[Any]]) -> None:
 
 def test_codes_scores_and_studies_are_a_line_each(shown: list[list[Any]]) -> None:
     codes, scores, study = (output["data"]["text/plain"] for (output,) in shown[3:])
-    assert codes == "Code of 30 × 2 (example × latent): mean, log_variance, sampled, kl, variance"
-    assert scores.startswith("no scores are kept in runs/dots yet: run.evaluate(keep=True), or ")
+    assert codes == "Code(30 × 2: variance, mean, log_variance, sampled, kl)"
+    assert scores.startswith("no scores yet: ")
     assert study == "Study 'two', models: 2, worlds: micro, methods: BetaVAE(beta=4.0), measures: none"

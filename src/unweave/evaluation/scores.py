@@ -202,6 +202,35 @@ class Scores(Mapping[str, Number]):
         }
 
 
+class ScoresOfCodes(dict[str, Scores]):
+    """The scores of ``mean`` and ``sampled`` codes, shown side by side."""
+
+    def __missing__(self, name: str) -> Scores:
+        raise KeyError(f"there are scores of {' and '.join(self)} codes, not of {name!r}" if self else repr(self))
+
+    def __repr__(self) -> str:
+        if not self:
+            return "no scores yet: `unweave evaluate` keeps them with the run, and so does run.evaluate(keep=True)"
+        rows = [("", *self), *self._rows()]
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+    def _repr_html_(self) -> str:
+        """A table, for notebooks."""
+        if not self:
+            return f"<p>{html.escape(repr(self))}</p>"
+        titles = "".join(f"<th>{html.escape(one)}</th>" for one in ("score", *self))
+        rows = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._rows())
+        return f"<table><tr>{titles}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """A name, and what is written of each kind of code; nothing where it was not measured."""
+        names = dict.fromkeys(name for scores in self.values() for name in scores)
+        return [
+            (name, *(written(scores[name]) if name in scores else "" for scores in self.values())) for name in names
+        ]
+
+
 def about_one_factor(scores: Scores, n_factors: int) -> str:
     """A sentence on the scores that tell nothing where there is one factor alone; empty where there are more."""
     trivial = [name for name in TRIVIAL if name in scores.numbers] if n_factors == 1 else []

@@ -28,9 +28,8 @@ class Code:
     prior_log_variance: Float[Tensor, "batch latent"] | None = None
 
     def __repr__(self) -> str:
-        named = [name for name, value in vars(self).items() if value is not None]
-        sizes = " × ".join(map(str, self.mean.shape))
-        return f"Code of {sizes} (example × latent): {', '.join([*named, 'variance'])}"
+        held = [name for name, value in vars(self).items() if value is not None]
+        return f"Code({' × '.join(map(str, self.mean.shape))}: {', '.join(['variance', *held])})"
 
     @property
     def variance(self) -> Float[Tensor, "batch latent"]:

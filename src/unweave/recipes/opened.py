@@ -1,7 +1,6 @@
 """A run as one has it in a notebook: everything that can be asked of it is a method of it."""
 
 import html
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,7 @@ from unweave.data.notebook import strip_of
 from unweave.data.world import called
 from unweave.evaluation.describe import describe
 from unweave.evaluation.evaluation import Evaluation, evaluate
-from unweave.evaluation.scores import Scores, scores_from_plain
-from unweave.files import as_typed
+from unweave.evaluation.scores import ScoresOfCodes, scores_from_plain
 from unweave.models.posteriors import Code
 from unweave.recipes.diagnose import Diagnosed, diagnose_run
 from unweave.runs.row import reading_scores
@@ -72,14 +70,12 @@ class Run(training.Run):
         return Run(self.path, Plan(device).resolve().device)
 
     @property
-    def scores(self) -> dict[str, Scores]:
+    def scores(self) -> ScoresOfCodes:
         """What `unweave evaluate` wrote into the folder, of ``mean`` and ``sampled`` codes; empty before that."""
-        if not self.files.has("scores.json"):
-            return _Kept(self.path)
-        found = self.files.read_json("scores.json")
+        found = self.files.read_json("scores.json") if self.files.has("scores.json") else {}
         with reading_scores(self.files):
             kept = {name: scores_from_plain(found[name]) for name in ("mean", "sampled") if name in found}
-        return _Kept(self.path, kept)
+        return ScoresOfCodes(kept)
 
     def evaluate(self, *, keep: bool = False, **options: Any) -> Evaluation:
         """Every metric of mean and sampled codes; options are those of :func:`unweave.evaluate`.
@@ -179,29 +175,3 @@ class Run(training.Run):
             return told
         images, labels = self.images(8), self.labels(8)
         return f"{told}{strip_of(images)}<br>{strip_of(self.reconstruct(images, labels))}"
-
-
-class _Kept(dict[str, Scores]):
-    """Scores by representation; where there are none, how to get them."""
-
-    def __init__(self, path: Path, kept: Mapping[str, Scores] | None = None) -> None:
-        super().__init__(kept or {})
-        self.path = path
-
-    def __missing__(self, name: str) -> Scores:
-        raise KeyError(
-            f"there are scores of {' and '.join(self)} codes, and none called {name!r}" if self else str(self)
-        )
-
-    def __repr__(self) -> str:
-        if self:
-            return "\n".join(f"{name} codes\n{scores}" for name, scores in self.items())
-        return (
-            f"no scores are kept in {self.path} yet: run.evaluate(keep=True), or on the command line"
-            f" unweave evaluate {as_typed(self.path)}"
-        )
-
-    def _repr_html_(self) -> str:
-        if not self:
-            return f"<p>{html.escape(str(self))}</p>"
-        return "".join(f"<p>{name} codes</p>{scores._repr_html_()}" for name, scores in self.items())
