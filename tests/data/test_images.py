@@ -182,6 +182,16 @@ def test_other_contents_are_another_run(tmp_path: Path) -> None:
     assert len(set(names)) == 4
 
 
+def test_a_folder_is_one_however_its_path_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder_of(tmp_path / "f", GREY)
+    monkeypatch.chdir(tmp_path)
+    ways = ("f", "f/", "./f", "f//", str(tmp_path / "f"), "../" + tmp_path.name + "/f")
+    assert len({fingerprint(Images(path).resolve()) for path in ways}) == 1
+    assert Images("f/").resolve().card().title == "f"
+    monkeypatch.chdir(tmp_path / "f")
+    assert Images(".").resolve().card().title == "f"
+
+
 def test_a_run_survives_a_folder_that_grows_moves_or_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = folder_of(tmp_path / "photos" / "a", GREY).parent

@@ -46,6 +46,7 @@ def rows(*cells: str, header: str = "file,n", ends: str = "\n") -> str:
         (rows("b1", "b10", "b2"), [[0], [1], [2]]),
         (rows('"b, c"', '"a ""x"""', "b"), [[2], [0], [1]]),
         (rows("9,b", "10,a", "11,b", header="file,n,kind"), [[9, 1], [10, 0], [11, 1]]),
+        ("file,n\n./0.png,9\n././1.png,10\nsub\\2.png,11\n", [[9], [10], [11]]),
         (rows("1e40", "1.00000000001", "1.00000000002"), [[1e40], [1.00000000001], [1.00000000002]]),
     ],
 )
@@ -121,3 +122,9 @@ def test_text_in_arrays_keeps_its_order(tmp_path: Path) -> None:
         np.savez(tmp_path / "x.npz", images=images, labels=bad)
         with pytest.raises(ValueError, match=words):
             Images(str(tmp_path / "x.npz")).load()
+
+
+@pytest.mark.parametrize("cell", ["0", "0.PNG"])
+def test_the_image_that_was_meant_is_named(folder: Path, cell: str) -> None:
+    with pytest.raises(ValueError, match=rf"line 2: '{cell}' names no image here; write 0\.png"):
+        labels_of(folder, f"file,n\n{cell},1\n1.png,2\nsub/2.png,3\n")

@@ -164,6 +164,56 @@ def test_a_column_that_never_changes_stays_and_is_said(tmp_path: Path) -> None:
     assert in_units(world.load()).round(4).tolist() == [[1, 0.1], [2, 0.1], [3, 0.1]]
 
 
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
+def test_names_of_rows_are_not_learned_from(tmp_path: Path, kind: str) -> None:
+    """What pandas and R write into a first column without a name."""
+    path, given = tmp_path / f"x.{kind}", frame().select(pl.int_range(40).alias(""), "a", "b")
+    if kind == "parquet":
+        given.rename({"": "__index_level_0__"}).write_parquet(path)
+    else:
+        given.write_csv(path, separator="\t" if kind == "tsv" else ",")
+    world = table(path).resolve()
+    assert world.told(world.load()) == "x: 40 rows of 2 columns; no labels; not read: the column without a name"
+    assert world.card().columns == ("a", "b")
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(1e299, 0.0), (1e-300, 0.0), (1e160, 1e160), (1e-170, 1e-165)])
+def test_any_size_of_number_comes_to_one_scale(tmp_path: Path, scale: float, offset: float) -> None:
+    """Squares of them are no numbers any more."""
+    values = np.array([[3.0, 1.0], [-1.0, 2.0], [1.0, 4.0]])
+    np.save(tmp_path / "x.npy", values * [scale, 1.0] + [offset, 0.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        data = table(tmp_path / "x.npy").load()
+    assert np.allclose(data.store[:, 0], np.array([2.0, -2.0, 0.0]) / np.sqrt(8 / 3), atol=1e-6)
+    assert np.allclose(in_units(data)[:, 0] / scale, values[:, 0] + offset / scale, rtol=1e-6, atol=1e-6)
+
+
+def test_numbers_that_have_no_mean_are_refused_by_their_place(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n3,1e305\n5,6\n")
+    with pytest.raises(ValueError, match=r"row 2 of column 'b' is 1e\+305: beyond 1e\+300 .* divide the column"):
+        table(tmp_path / "x.csv").resolve()
+
+
+def test_a_word_among_numbers_is_named_with_its_row(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n3,-\n5,6\n7,8\n")
+    with pytest.raises(ValueError, match=r"column 'b' holds words \('-' in row 2; cells that stand for no value are"):
+        table(tmp_path / "x.csv").resolve()
+
+
+@pytest.mark.parametrize("head", ["a,,b", "a,b,"])
+def test_a_column_without_a_name_is_refused_by_its_place(tmp_path: Path, head: str) -> None:
+    (tmp_path / "x.csv").write_text(f"{head}\n1,2,3\n4,5,6\n")
+    with pytest.raises(ValueError, match=f"column {head.split(',').index('') + 1} has no name: give it one"):
+        table(tmp_path / "x.csv").resolve()
+
+
+def test_a_packed_file_is_to_be_unpacked(tmp_path: Path) -> None:
+    (tmp_path / "x.csv.gz").write_bytes(b"\x1f\x8b")
+    with pytest.raises(ValueError, match=r"x.csv.gz is packed: unpack it first, gunzip --keep .*x.csv.gz"):
+        as_world(tmp_path / "x.csv.gz")
+
+
 def test_what_was_found_is_said(tmp_path: Path) -> None:
     frame().write_csv(tmp_path / "people.csv")
     world = table(tmp_path / "people.csv", labels=("kind", "age"))

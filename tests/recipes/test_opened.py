@@ -4,6 +4,7 @@ from pathlib import Path
 
 import matplotlib.figure
 import numpy as np
+import pandas as pd
 import pytest
 
 import unweave as uw
@@ -50,6 +51,28 @@ def test_scores_of_mean_and_sampled_codes_stand_side_by_side() -> None:
     assert len(lines[2].split()) == 2
     assert found._repr_html_().count("<td></td>") == 1
     assert "<th>sampled</th>" in found._repr_html_()
+
+
+def test_scores_are_kept_where_that_is_asked_for(tmp_path: Path) -> None:
+    plain = {"x": np.arange(40.0), "kind": np.arange(40) % 2}
+    run = uw.train(pd.DataFrame(plain), tmp_path / "run", labels="kind", latents=2, steps=3, quiet=True)
+    with pytest.raises(KeyError, match=r"no scores yet: .*run.evaluate\(keep=True\)"):
+        run.scores["mean"]
+    found = run.evaluate(metrics=["mig", "modularity"], seeds=0)
+    for told in (repr(found), found._repr_html_()):  # one factor alone, and few rows
+        assert "what compares factors is 1 for any code that varies: modularity." in told
+        assert "Only 40 rows were measured" in told
+    assert run.scores == {}
+    run.evaluate(metrics=["mig"], seeds=0, keep=True)
+    assert float(run.scores["mean"]["mig"]) == pytest.approx(float(found.scores["mean"]["mig"]))
+    assert list(run.scores) == ["mean", "sampled"]
+    with pytest.raises(KeyError, match="there are scores of mean and sampled codes, not of 'means'"):
+        run.scores["means"]
+
+
+def test_nothing_is_written_into_the_package() -> None:
+    with pytest.raises(ValueError, match="demo-0 belongs to the package, and scores are written into"):
+        uw.load("zoo:demo-0").evaluate(metrics=["mig"], keep=True)
 
 
 def test_natural_input(run: uw.Run) -> None:

@@ -12,6 +12,8 @@ from unweave.files import require_file
 GAPS = ("NA", "N/A", "NaN", "nan", "null")
 """Cells of a csv file that stand for no value, beside empty ones."""
 SUFFIXES = (".csv", ".tsv", ".parquet")
+UNNAMED = ("", "__index_level_0__")
+"""What the first column is called where it holds the names of rows: the index of pandas, or what R writes."""
 
 
 def is_frame(given: Any) -> bool:
@@ -37,7 +39,7 @@ def as_frame(given: Any) -> Any:
 
 
 def read_frame(path: Path, *, gaps: tuple[str, ...] = ()) -> Any:
-    """The frame in a csv, tsv or parquet file; ``gaps`` are words that stand for no value."""
+    """The frame in a csv, tsv or parquet file without the names of its rows; ``gaps`` are words for no value."""
     import polars as pl
 
     kind = path.suffix.lower()
@@ -48,14 +50,26 @@ def read_frame(path: Path, *, gaps: tuple[str, ...] = ()) -> Any:
         _check_text(path, separator)
     try:
         if kind == ".parquet":
-            return pl.read_parquet(path)
-        frame = pl.read_csv(path, infer_schema_length=None, separator=separator, null_values=list(gaps) or None)
+            frame = pl.read_parquet(path)
+        else:
+            frame = pl.read_csv(path, infer_schema_length=None, separator=separator, null_values=list(gaps) or None)
     except (Exception, pl.exceptions.PanicException) as error:  # a panic is no Exception; its words are for nobody
         panic = isinstance(error, pl.exceptions.PanicException)
         reason = "it is damaged" if panic else (str(error).splitlines() or [type(error).__name__])[0]
         reason = (kind != ".parquet" and _longer_line(path, separator)) or reason
         raise ValueError(f"{path} cannot be read as {kind[1:]}: {reason}") from error
-    return frame
+    return frame.drop([name for name in frame.columns if name in UNNAMED]) if frame.width > 1 else frame
+
+
+def has_row_names(path: Path) -> bool:
+    """Whether a csv, tsv or parquet file has a column of names of rows, which is not read."""
+    import polars as pl
+
+    if path.suffix.lower() == ".parquet":
+        return len(names := list(pl.read_parquet_schema(path))) > 1 and not {*UNNAMED}.isdisjoint(names)
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        names = next(csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ","), [])
+    return len(names) > 1 and names[0].strip() in UNNAMED
 
 
 def numbers_of(series: Any) -> np.ndarray | None:
@@ -89,6 +103,8 @@ def _check_text(path: Path, separator: str) -> None:
     names = next(csv.reader([head], delimiter=separator), [])
     if _are_values(names):
         raise ValueError(f"{path} begins with numbers ({head[:40]}): its first line must name the columns")
+    if nameless := [place for place, name in enumerate(names[1:], start=2) if not name.strip()]:
+        raise ValueError(f"{path}: column {nameless[0]} has no name: give it one, or take the column out")
     if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise ValueError(f"{path} has several columns named {twice[0]!r}: give each a name of its own")
 

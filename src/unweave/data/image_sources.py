@@ -137,9 +137,12 @@ def _channels_first(images: np.ndarray, path: Path) -> np.ndarray:
             return np.moveaxis(images, -1, 1)
         if images.shape[1] in (1, 3):
             return images
+    hint = "; a table is (row, column)" if images.ndim == 1 else ""
+    if images.ndim == 4 and images.shape[-1] == 4:
+        hint = "; leave out the fourth channel, which says what is see-through"
     raise ValueError(
         f"{path} holds an array {images.shape}; images are (sample, height, width), (sample, height, width, channel) or"
-        " (sample, channel, height, width), with 1 or 3 channels; with a time axis they need sequences=true"
+        f" (sample, channel, height, width), with 1 or 3 channels; with a time axis they need sequences=true{hint}"
     )
 
 

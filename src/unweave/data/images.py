@@ -1,6 +1,7 @@
 """The user's own images: a folder of image files, or one npz, npy, HDF5 or idx file, with labels and pairs if any."""
 
 import hashlib
+import os
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -111,7 +112,11 @@ class Images(World):
                 f"{self.path} holds a single image, and a model learns how images differ: give a folder or file of many"
             )
         known = replace(self, digest=digest, colour=self._colour(array), where=str(self._root().absolute()))
-        return replace(known, found=known._look(array), called=self.called or self._root().stem)
+        found, called = (
+            known._look(array),
+            self.called or self._root().absolute().stem,
+        )
+        return replace(known, found=found, called=called, path=_plain_path(self.path))
 
     def near(self, folder: Path) -> World:
         """Where the images were, where the path says, or beside the run."""
@@ -414,3 +419,12 @@ def _over_time(values: np.ndarray, n_sequences: int, n_images: int) -> np.ndarra
     if values.ndim > 1 and values.shape[0] * values.shape[1] == n_images and len(values) == n_sequences:
         return values.reshape(n_images, *values.shape[2:])
     return np.repeat(values, n_images // n_sequences) if values.shape == (n_sequences,) else values
+
+
+def _plain_path(given: str) -> str:
+    """One way to write ``photos``, ``photos/``, ``./photos`` and its full path: from the working folder if it is there.
+
+    The path is part of a run's id.
+    """
+    place, here = Path(os.path.abspath(given)), Path.cwd()
+    return str(place.relative_to(here)) if place.is_relative_to(here) else os.path.normpath(given)

@@ -4,7 +4,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 
@@ -69,12 +69,21 @@ def _places(rows: list[tuple[int, list[str]]], width: int, files: Sequence[str])
     for place, (line, cells) in enumerate(rows):
         if len(cells) != width:
             raise ValueError(f"line {line} has {len(cells)} cells, the header has {width}")
-        if cells[0] not in known:
-            raise ValueError(f"line {line}: {cells[0]!r} names no image here")
-        if cells[0] in at:
-            raise ValueError(f"lines {rows[at[cells[0]]][0]} and {line} are both of {cells[0]}")
-        at[cells[0]] = place
+        # ./a.png, and sub\a.png as Windows writes it
+        file = cells[0] if cells[0] in known else PurePosixPath(cells[0].replace("\\", "/")).as_posix()
+        if file not in known:
+            raise ValueError(f"line {line}: {cells[0]!r} names no image here{_nearest(cells[0], files)}")
+        if file in at:
+            raise ValueError(f"lines {rows[at[file]][0]} and {line} are both of {file}")
+        at[file] = place
     missing = [file for file in files if file not in at]
     if missing:
         raise ValueError(f"it has no row for {missing[0]}" + (f" and {len(missing) - 1} more" if missing[1:] else ""))
     return at
+
+
+def _nearest(cell: str, files: Sequence[str]) -> str:
+    """The image that was probably meant: its name without the ending, or in other letters."""
+    names = {file: (file.lower(), str(PurePosixPath(file.lower()).with_suffix(""))) for file in files}
+    meant = [file for file, either in names.items() if cell.lower() in either]
+    return f"; write {meant[0]}" if meant else ""

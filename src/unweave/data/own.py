@@ -18,13 +18,15 @@ from unweave.data.frames import SUFFIXES, as_frame, is_frame
 from unweave.data.image_sources import ARRAYS, IMAGE_KEYS
 from unweave.data.table import FILES
 from unweave.data.world import Data
-from unweave.files import write_atomically
+from unweave.files import as_typed, write_atomically
 from unweave.shapes import Tensor
 
 FORMS = (
     "the name of a world (`unweave worlds` lists them), a world, its data, a folder of images, a csv, parquet, npz or"
     " npy file, an array or tensor (row × column, or image × height × width with or without channels), or a data frame"
 )
+
+PACKED = tuple(f"{suffix}.gz" for suffix in FILES)
 
 READ = "a folder of images, or a csv, tsv, parquet, npz, npy, HDF5 or idx file"
 
@@ -65,6 +67,8 @@ def named_world(given: str | Path) -> dict[str, Any]:
     path = Path(given).expanduser()
     if not path.exists():
         raise FileNotFoundError(f"{given} is not there: give {READ}")
+    if path.is_file() and path.name.lower().endswith(PACKED):
+        raise ValueError(f"{given} is packed: unpack it first, gunzip --keep {as_typed(given)}")
     if path.is_file() and not path.name.lower().endswith((*FILES, *ARRAYS)):
         raise ValueError(f"{given} cannot be read: give {READ}; a spreadsheet can be saved as csv")
     return {"name": "table" if _is_table(path) else "images", "path": str(given)}

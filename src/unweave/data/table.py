@@ -15,12 +15,15 @@ from unweave.config import later, noted, text, word
 from unweave.data.cells import as_column, packed
 from unweave.data.columns import Columns, matching, shortened
 from unweave.data.files import Progress, data_folder, keep_arrays, kept_arrays
-from unweave.data.frames import SUFFIXES
+from unweave.data.frames import SUFFIXES, has_row_names
 from unweave.data.image_sources import content_digest
 from unweave.data.table_sources import Sheet, read_sheet
 from unweave.data.world import Card, Data, World
 from unweave.files import require_file
 from unweave.words import number_of
+
+LARGEST = 1e300
+"""Numbers up to here have a mean and a deviation."""
 
 FILES = (*SUFFIXES, ".npz", ".npy")
 Missing = Literal["refuse", "mean", "drop"]
@@ -87,8 +90,10 @@ class Table(World):
         still = [name for name, column in zip(data.columns.names, data.store.T) if not bool(column.any())]
         constant = f"; the same in every row: {shortened(still)}" if still else ""
         gaps = {"refuse": "", "mean": "; gaps become their column's mean", "drop": "; rows with gaps left out"}
-        rows = number_of(len(data), "row")
-        return f"{self.card().title}: {rows} of {data.columns}; {labels}{constant}{gaps[self.missing]}"
+        rows, place = number_of(len(data), "row"), self._place()
+        index = place.suffix.lower() in SUFFIXES and place.exists() and has_row_names(place)
+        unnamed = "; not read: the column without a name" if index else ""
+        return f"{self.card().title}: {rows} of {data.columns}; {labels}{constant}{gaps[self.missing]}{unnamed}"
 
     def load(self, progress: Progress | None = None) -> Data:
         digest = self._digest() if self._place().is_file() else ""
@@ -237,7 +242,13 @@ class _Read:
         least, most = np.nanmin(self.values, axis=0), np.nanmax(self.values, axis=0)
         # where all cells are equal, their mean may differ from them by rounding
         means = np.where(least == most, least, np.nanmean(self.values, axis=0))
-        return means, np.where(least == most, 1.0, np.nanstd(self.values, axis=0))
+        with np.errstate(over="ignore", under="ignore"):
+            deviations = np.nanstd(self.values, axis=0)
+        # squares of numbers beyond 1e±154 are no numbers any more: these are brought to 1 first
+        span = np.where(least == most, 1.0, np.nanmax(np.abs(self.values - means), axis=0))
+        lost = ~np.isfinite(deviations) | (deviations == 0)
+        deviations = np.where(lost, span * np.nanstd(self.values / span - means / span, axis=0), deviations)
+        return means, np.where(least == most, 1.0, deviations)
 
     def arrays(self) -> dict[str, np.ndarray]:
         labels = {f"label_{place}": column for place, column in enumerate(self.labels.values())}
@@ -291,3 +302,7 @@ def _refuse_infinite(values: np.ndarray, names: Sequence[str], path: Path) -> No
     if np.isinf(values).any():
         row, column = np.argwhere(np.isinf(values))[0].tolist()
         raise ValueError(f"{path}: row {row + 1} of column {names[column]!r} is {values[row, column]}: no number")
+    if (large := np.abs(values) > LARGEST).any():
+        row, column = np.argwhere(large)[0].tolist()
+        place = f"{path}: row {row + 1} of column {names[column]!r} is {values[row, column]:g}"
+        raise ValueError(f"{place}: beyond {LARGEST:g} numbers cannot be averaged; divide the column")

@@ -1,5 +1,6 @@
 """Where a user's table comes from: the columns of a csv, tsv, parquet, npz or npy file, each under its name."""
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,9 +39,15 @@ class Sheet:
         return found if isinstance(found, np.ndarray) else np.array(found.to_list(), dtype=object)
 
     def kind(self, name: str) -> str:
-        """What a column holds that is not one of numbers, with its first cell."""
-        first = next((cell for cell in self.cells(name) if cell is not None), "")
-        return f"words ({str(first)[:40]!r})" if isinstance(first, str) else f"{type(first).__name__}s ({first!s:.40})"
+        """What a column holds that is not one of numbers, with the first cell that is none."""
+        cells = self.cells(name)
+        others = [place for place, cell in enumerate(cells) if cell is not None and not _is_number(cell)]
+        first, row = (cells[others[0]], others[0]) if others else ("", 0)
+        if not isinstance(first, str):
+            return f"{type(first).__name__}s ({first!s:.40})"
+        few = 2 * len(others) < len(cells)
+        gaps = f"; cells that stand for no value are empty, or {', '.join(GAPS[:-1])} or {GAPS[-1]}" if few else ""
+        return f"words ({first[:40]!r}{f' in row {row + 1}' if row else ''}{gaps})"
 
 
 def read_sheet(path: Path, key: str | None) -> Sheet:
@@ -100,3 +107,10 @@ def _label_columns(path: Path, name: str, values: np.ndarray) -> list[tuple[str,
     if values.ndim != 2:
         raise ValueError(f"{path}: the labels {name} have the shape {values.shape}; they are row, or row × label")
     return [(f"{name}_{place}", column) for place, column in enumerate(values.T)]
+
+
+def _is_number(cell: object) -> bool:
+    try:
+        return isinstance(cell, str) and bool(cell.strip()) and math.isfinite(float(cell))
+    except ValueError:
+        return False

@@ -11,7 +11,7 @@ import torch
 from unweave.evaluation.encode import Encoded, encode, factor_names
 from unweave.evaluation.measure import Measurer
 from unweave.evaluation.rows import Metrics, find_rows, row_among
-from unweave.evaluation.scores import Scores
+from unweave.evaluation.scores import Scores, about_few, about_one_factor
 from unweave.evaluation.types import types_of
 from unweave.metrics.supervised.split import N_TEST, N_TRAIN
 from unweave.shapes import Shaped, Tensor
@@ -37,14 +37,21 @@ class Evaluation:
     """Factors that went together in training, ``x=y:0.2``; in what is measured they are independent."""
 
     def __repr__(self) -> str:
+        examples = number_of(len(self.sample.rows), "example")
         return "\n".join(
-            f"{name} codes of {number_of(len(self.sample.rows), 'example')}\n{one}" for name, one in self.scores.items()
-        ) + (f"\n{words}" if (words := self.about_correlated()) else "")
+            [*(f"{name} codes of {examples}\n{one}" for name, one in self.scores.items()), *self._to_mind()]
+        )
 
     def _repr_html_(self) -> str:
         """A table a representation, for notebooks."""
-        told = f"<p>{html.escape(words)}</p>" if (words := self.about_correlated()) else ""
+        told = "".join(f"<p>{html.escape(words)}</p>" for words in self._to_mind())
         return "".join(f"<p>{name} codes</p>{one._repr_html_()}" for name, one in self.scores.items()) + told
+
+    def _to_mind(self) -> list[str]:
+        """What has to be known with the scores, the same of both representations."""
+        one, n_factors = next(iter(self.scores.values())), len(self.factor_names)
+        few = about_few(one, 'adjust="chance"') if n_factors else ""
+        return [words for words in (about_one_factor(one, n_factors), few, self.about_correlated()) if words]
 
     def about_correlated(self) -> str:
         """A sentence on which world is measured, where training saw another; empty else."""

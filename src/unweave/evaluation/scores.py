@@ -205,9 +205,12 @@ class Scores(Mapping[str, Number]):
 class ScoresOfCodes(dict[str, Scores]):
     """The scores of ``mean`` and ``sampled`` codes, shown side by side."""
 
+    def __missing__(self, name: str) -> Scores:
+        raise KeyError(f"there are scores of {' and '.join(self)} codes, not of {name!r}" if self else repr(self))
+
     def __repr__(self) -> str:
         if not self:
-            return "no scores yet: `unweave evaluate` keeps them with the run"
+            return "no scores yet: `unweave evaluate` keeps them with the run, and so does run.evaluate(keep=True)"
         rows = [("", *self), *self._rows()]
         widths = [max(map(len, column)) for column in zip(*rows)]
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
@@ -235,13 +238,13 @@ def about_one_factor(scores: Scores, n_factors: int) -> str:
     return told if trivial else ""
 
 
-def about_few(scores: Scores) -> str:
+def about_few(scores: Scores, how: str = "--adjust chance") -> str:
     """A sentence on scores of few rows, which chance raises; empty for enough, or where chance was measured."""
     if scores.n_samples >= ENOUGH or scores.settings["adjust"]:
         return ""
     return (
         f"Only {scores.n_samples} rows were measured, and chance alone raises several scores: give {ENOUGH:,} or more,"
-        " or see by how much with --adjust chance."
+        f" or see by how much with {how}."
     )
 
 

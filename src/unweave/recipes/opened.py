@@ -77,8 +77,11 @@ class Run(training.Run):
             kept = {name: scores_from_plain(found[name]) for name in ("mean", "sampled") if name in found}
         return ScoresOfCodes(kept)
 
-    def evaluate(self, **options: Any) -> Evaluation:
+    def evaluate(self, *, keep: bool = False, **options: Any) -> Evaluation:
         """Every metric of mean and sampled codes; options are those of :func:`unweave.evaluate`.
+
+        With ``keep`` they are written into the run's folder, as `unweave evaluate` does: :attr:`scores`, reports and
+        the explorer show them from then on.
 
         >>> import unweave as uw
         >>> run = uw.train("micro", "runs/tiny", network=uw.MLP((16,), (16,)), latents=3, steps=20, quiet=True)
@@ -86,7 +89,12 @@ class Run(training.Run):
         >>> 0 <= float(found.scores["mean"]["mig"]) <= 1
         True
         """
-        return evaluate(self, **options)
+        if keep:
+            self._require_own_folder("scores are")
+        found = evaluate(self, **options)
+        if keep:
+            self.files.write_json("scores.json", found.to_plain())
+        return found
 
     def diagnose(self, **options: Any) -> Diagnosed:
         """Which latents are used, and how; options are those of :func:`unweave.diagnose`."""
@@ -95,15 +103,20 @@ class Run(training.Run):
     def report(self) -> Path:
         """Write the page and the pictures of the run into its folder, and return the page's path."""
         from unweave.pages.run_folder import write_run_page
+
+        self._require_own_folder("a page is")
+        return write_run_page(self)
+
+    def _require_own_folder(self, what: str) -> None:
+        """Refuse to write into the package's own models."""
         from unweave.recipes.zoo import OWN
 
         if self.path.resolve().is_relative_to(OWN.resolve()):
             name = self.path.name
             raise ValueError(
-                f"{name} belongs to the package, and a page is written into the run's folder: bring it here with"
+                f"{name} belongs to the package, and {what} written into the run's folder: bring it here with"
                 f" `unweave zoo pull {name}` and open runs/{name}"
             )
-        return write_run_page(self)
 
     def plot_history(self) -> "matplotlib.figure.Figure":
         """Every term of the loss over training."""

@@ -67,11 +67,16 @@ class Results:
             self._read[run_id, measure.file] = folder.read_json(measure.file) if folder.has(measure.file) else None
         return self._read[run_id, measure.file]
 
+    def __repr__(self) -> str:
+        return f"Results of {self.study.name!r} in {self.store.root}: {self._how_far()}; .table has a row a model"
+
     def _repr_html_(self) -> str:
         """How far the study came, and its table, for notebooks."""
         title = html.escape(self.study.title or self.study.name)
-        words = f"{len(self.table):,} of {number_of(len(self.ids), 'model')} done"
-        return f"<p><b>{title}</b><br>{words}</p>{self.table._repr_html_() if len(self.table) else ''}"
+        return f"<p><b>{title}</b><br>{self._how_far()}</p>{self.table._repr_html_() if len(self.table) else ''}"
+
+    def _how_far(self) -> str:
+        return f"{len(self.table):,} of {number_of(len(self.ids), 'model')} done"
 
     @cached_property
     def _by_identity(self) -> Mapping[str, str]:

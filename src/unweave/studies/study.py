@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unweave.data.world import called
+from unweave.data.world import World, called
 from unweave.studies.measures.measure import Measure
 from unweave.training.experiment import Experiment
 
@@ -32,15 +32,27 @@ class Study:
     opened: Callable[["Results"], Sequence[str]] | None = None
     """Ids of the runs that whoever judges the results opens: their weights travel with what was found."""
 
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}: {words}" for name, words in self._told().items())
+        return f"Study {self.name!r}, {told}"
+
     def _repr_html_(self) -> str:
         """What it will train and measure, for notebooks."""
-        worlds = dict.fromkeys(called(one.world) for one in self.experiments)
+        rows = "".join(f"<tr><th>{name}</th><td>{html.escape(words)}</td></tr>" for name, words in self._told().items())
+        return f"<p><b>{html.escape(self.title or self.name)}</b></p><table>{rows}</table>"
+
+    def _told(self) -> dict[str, str]:
+        worlds = dict.fromkeys(_world_of(one) for one in self.experiments)
         methods = dict.fromkeys(str(one.objective) for one in self.experiments)
-        told = {
+        return {
             "models": f"{len(self.experiments):,}",
             "worlds": ", ".join(worlds),
             "methods": ", ".join([*methods][:12]) + ", …" * (len(methods) > 12),
             "measures": ", ".join(measure.file.removesuffix(".json") for measure in self.measures) or "none",
         }
-        rows = "".join(f"<tr><th>{name}</th><td>{html.escape(words)}</td></tr>" for name, words in told.items())
-        return f"<p><b>{html.escape(self.title or self.name)}</b></p><table>{rows}</table>"
+
+
+def _world_of(experiment: Experiment) -> str:
+    """Its name, also where it is not resolved and says its world by name, as in ``Experiment("micro")``."""
+    world: object = experiment.world
+    return called(world) if isinstance(world, World) else str(world)

@@ -1,4 +1,5 @@
-"""Progress of training, of one model or of many: a bar where there is a terminal, plain lines elsewhere."""
+"""Progress of training, of one model or of many: a bar where there is a terminal, one line that changes in a notebook,
+plain lines elsewhere."""
 
 import contextlib
 import sys
@@ -10,7 +11,7 @@ from unweave.training.running import StepReport, Watcher
 from unweave.words import number_of
 
 DAY = 86400.0
-REDRAWN_EVERY, REPEATED_EVERY = 0.2, 10.0
+REDRAWN_EVERY, REWRITTEN_EVERY, REPEATED_EVERY = 0.2, 1.0, 10.0
 
 
 @contextlib.contextmanager
@@ -23,7 +24,10 @@ def progress(title: str, stream: Any = None) -> Iterator[Watcher]:
         yield _Shown(REPEATED_EVERY, lambda report, rate: _say(out, title, report, rate)).watch
         return
     console = Console(file=out)
-    if not (console.is_terminal or console.is_jupyter):
+    if console.is_jupyter and out is sys.stderr:
+        yield _Shown(REWRITTEN_EVERY, _in_a_notebook(title)).watch
+        return
+    if not console.is_terminal:
         yield _Shown(REPEATED_EVERY, lambda report, rate: _say(out, title, report, rate)).watch
         return
     with _bar(console) as bar:
@@ -71,9 +75,28 @@ class _Shown:
 
 
 def _say(out: Any, title: str, report: StepReport, rate: float) -> None:
+    print(_line(title, report, rate), file=out, flush=True)
+
+
+def _line(title: str, report: StepReport, rate: float) -> str:
     left = (report.total - report.done) / rate if rate > 0 else float("inf") if report.done < report.total else 0.0
-    line = f"{title}: step {report.done:,} of {report.total:,}, {words(report, rate)}, {duration(left)} left"
-    print(line, file=out, flush=True)
+    return f"{title}: step {report.done:,} of {report.total:,}, {words(report, rate)}, {duration(left)} left"
+
+
+def _in_a_notebook(title: str) -> Callable[[StepReport, float], None]:
+    """Shows a line below the cell, and writes it anew; rich's bar would ask for ipywidgets there."""
+    from IPython.display import display  # the notebook brings it
+
+    handles: list[Any] = []
+
+    def show(report: StepReport, rate: float) -> None:
+        line = {"text/plain": _line(title, report, rate)}
+        if handles:
+            handles[0].update(line, raw=True)
+        else:
+            handles.append(display(line, raw=True, display_id=True))
+
+    return show
 
 
 def _move(bar: Any, task: Any, report: StepReport, rate: float) -> None:
