@@ -240,7 +240,8 @@ def test_no_trend_is_called_one_in_twenty() -> None:
 
 def test_exact_and_share() -> None:
     assert compare_exact("x", 0.5001, 0.5, 1e-3).verdict == "agrees"
-    assert compare_exact("x", float("nan"), 0.5, 1e-3).verdict == "differs"
+    assert compare_exact("x", 0.502, 0.5, 1e-3).verdict == "differs"
+    assert compare_exact("x", float("nan"), 0.5, 1e-3).verdict == "cannot tell"
     assert compare_share("x", 80, 100, 0.807).verdict == "agrees"
     assert compare_share("x", 80, 100, 0.807, tolerance=0.05).verdict == "cannot tell"
     assert compare_share("x", 55, 100, 0.807).verdict == "differs"

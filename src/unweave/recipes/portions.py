@@ -205,8 +205,9 @@ class _Work:
     def _as_found(self, one: Experiment) -> Experiment:
         """The run of an earlier portion that is the same but for its plan, once it is trained; else the one asked."""
         other = self.elsewhere.get(identity(one), one)
-        trained_there = not self.store.folder(one.id).trained and self.store.folder(other.id).trained
-        return other if trained_there else one
+        if other.id == one.id or self.store.folder(one.id).trained:
+            return one
+        return other if self.store.folder(other.id).trained else one
 
     def _weights(self, run_id: str) -> str:
         """The checksum of a run's weights, here or left behind; empty where it has none yet."""

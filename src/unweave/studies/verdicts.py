@@ -276,9 +276,11 @@ def compare_sign(
 def compare_exact(what: str, ours: Real, published: Real, tolerance: Real, *, note: str = "") -> Comparison:
     """A number that theory gives, beside ours: no seeds, only rounding."""
     rule = f"Agrees when the two differ by at most {tolerance:g}."
-    near = math.isfinite(ours) and abs(ours - published) <= tolerance
-    shown = float(ours) if math.isfinite(ours) else None
-    return Comparison(what, published, shown, None, 1, rule, "agrees" if near else "differs", note, "exact")
+    if not math.isfinite(ours):
+        told = _joined(note, "what we found is not a number")
+        return Comparison(what, published, None, None, 1, rule, "cannot tell", told, "exact")
+    near = abs(ours - published) <= tolerance
+    return Comparison(what, published, float(ours), None, 1, rule, "agrees" if near else "differs", note, "exact")
 
 
 def compare_share(what: str, successes: int, n: int, published: Real, *, tolerance: Real = 0.1) -> Comparison:

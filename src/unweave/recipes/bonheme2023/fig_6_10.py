@@ -3,6 +3,8 @@
 Bonheme (2023), Figure 6.10.
 """
 
+import numpy as np
+
 from unweave.pages.outcome import Outcome
 from unweave.plots.matrices import bars
 from unweave.plots.style import COLOURS
@@ -29,7 +31,7 @@ def judge(results: Results, size: str) -> Outcome:
         f"Share of snapshots with a correlation above 0.2, seed {row.seed}": bars(
             row.found["often"], names_of(row), colours=[COLOURS[kind] for kind in row.found["types"]]
         )
-        for row in rows[:1]
+        for row in [row for row in rows if np.isfinite(row.found["often"]).all()][:1]
     }
     passive, active = per_run(rows, "often", ("passive",)), per_run(rows, "often", ("active",))
     what = "share of snapshots with |correlation| > 0.2: passive less active latents"

@@ -104,8 +104,10 @@ def _picture(results: Results, name: str) -> "matplotlib.figure.Figure":
 def _figure(table: "pl.DataFrame") -> "matplotlib.figure.Figure":
     lines = {}
     for seed in sorted(table["seed"].to_list()):
-        rows = [row for row in _rows(table) if row["seed"] == seed]
-        noise, change = (np.array([row[name] for row in rows]) for name in ("mean σ", "squared change"))
+        points = np.array([[row["mean σ"], row["squared change"]] for row in _rows(table) if row["seed"] == seed])
+        noise, change = points[np.isfinite(points).all(1)].T
+        if not len(noise):
+            continue
         lines[f"seed {seed}"] = Band(noise, change, np.full_like(noise, np.nan), np.full_like(noise, np.nan))
     return bands({"": lines}, "mean σ of the latent", "squared change of the image")
 
