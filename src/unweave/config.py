@@ -13,6 +13,7 @@ import hashlib
 import inspect
 import json
 import math
+import os
 import reprlib
 import types
 import typing
@@ -143,8 +144,17 @@ def find(what: str, name: str, table: Mapping[str, type]) -> type:
         return table[name]
     path = name if ":" in name else plug_in(what, name)
     if path is None:
-        raise unknown(what, name, {*table, *plug_in_names(what)})
+        raise ValueError(f"{unknown(what, name, {*table, *plug_in_names(what)})}{_lies_here(what, name)}")
     return typing.cast(type, find_code(what, path))
+
+
+def _lies_here(what: str, name: str) -> str:
+    """What a name that is unknown may have been meant for: a file of one's own code, or one's own data."""
+    stem = name.removesuffix(".py")
+    if stem.isidentifier() and os.path.isfile(f"{stem}.py"):
+        return f" {stem}.py is here: write {stem}:NAME, the class in it."
+    nothing = what == "world" and not os.path.exists(name)
+    return f" There is no file or folder {name[:80]!r} here either." if nothing else ""
 
 
 def to_plain(value: Any, *, identity: bool = False) -> Any:

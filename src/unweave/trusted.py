@@ -8,6 +8,7 @@ import hashlib
 import importlib
 import importlib.util
 import os
+import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,6 +29,7 @@ GROUPS = {
 _NAMED: set[str] = set()
 _PASSED: dict[str, type] = {}
 _CARRIED: dict[str, str] = {}
+_FILES: dict[str, Path] = {}
 
 
 class Untrusted(ValueError):
@@ -99,7 +101,13 @@ def trust_words(modules: Iterable[str]) -> str:
 
     groups = [group for names in GROUPS.values() for group in names]
     offered = {entry.module for group in groups for entry in entry_points(group=group) if _is_installed(entry)}
-    return "".join(f" --trust {module}" for module in sorted({*modules} - offered))
+    return "".join(f" --trust {_as_named(module)}" for module in sorted({*modules} - offered))
+
+
+def _as_named(module: str) -> str:
+    """A module by its name, or by its file where that lies in another folder."""
+    file = _FILES.get(module)
+    return module if file is None or file.resolve().parent == Path.cwd() else shlex.quote(str(file))
 
 
 def find_code(what: str, path: str) -> Any:
@@ -163,6 +171,7 @@ def _trust_own_file(path: Path) -> None:
     if known is None:
         _run_file(path)
     _NAMED.add(path.stem)
+    _FILES[path.stem] = path
 
 
 def _run_file(path: Path) -> None:

@@ -28,7 +28,7 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """As another process would begin: nothing is trusted."""
 
     def begin() -> None:
-        for name in ("_NAMED", "_PASSED", "_CARRIED"):
+        for name in ("_NAMED", "_PASSED", "_CARRIED", "_FILES"):
             monkeypatch.setattr(trusted, name, type(getattr(trusted, name))())
 
     return begin

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import unweave as uw
 from unweave.cli import COMMANDS, EXTRAS, GROUPS, console, main
@@ -514,3 +515,37 @@ def test_compare_answers_first(fresh: Path, capsys: Capture, monkeypatch: pytest
     assert answers["a none"] == "They differ: 1: a uses 3 latents, 2: none uses no latents."
     assert answers["a short"].startswith("They differ: their mean codes are alike to 0.")
     assert answers["a b short"].startswith("They differ: 2 of 3 pairs, most of all ")
+
+
+def test_packages_that_are_missing_are_named_as_they_are_installed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Training needs few of them; what needs more says which."""
+    Image.fromarray(np.zeros((4, 4), np.uint8)).save(tmp_path / "a.png")
+    Image.fromarray(np.ones((4, 4), np.uint8)).save(tmp_path / "b.png")
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert main(["train", str(tmp_path), "--quiet"]) == 2
+    assert capsys.readouterr().err == "unweave: this needs pillow, which is not installed; run: pip install pillow\n"
+
+
+def test_help_says_nothing_of_none_and_gives_every_group_a_title(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ("dimension", "perturb", "train images"):
+        with pytest.raises(SystemExit):
+            main([*words.split(), "--help"])
+        told = capsys.readouterr().out
+        titles = [line for line in told.splitlines() if line.endswith(":") and not line.startswith(" ")]
+        assert "default None" not in told
+        assert len(titles) == len({*titles})
+
+
+def test_data_that_is_there_in_a_moment_needs_no_progress(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("photos").mkdir()
+    for number in range(4):
+        Image.fromarray(np.full((8, 8), number, np.uint8)).save(f"photos/{number}.png")
+    few = "--network mlp --network.encoder-widths 4 --network.decoder-widths 4 --latents 2 --steps 3"
+    assert main(f"train photos {few} --plan.threads 1".split()) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in told] == ["photos", "beta_vae on photos"]

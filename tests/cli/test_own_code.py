@@ -259,3 +259,29 @@ def test_a_metric_is_any_function_of_arrays(small_run: Path) -> None:
         uw.measure(np.eye(3), np.eye(3), metrics=[row, level], seeds=0)
     with pytest.raises(TypeError, match="a metric gives one number"):
         uw.measure(np.eye(3), metrics=[uw.own_metric(lambda codes: codes)], seeds=0)
+
+
+def test_a_class_is_named_by_its_file_too(
+    fresh: Path, forget: Callable[[], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("lab").mkdir()
+    answer(capsys, "new", "method", "shrink", "--json")
+    answer(capsys, "new", "method", "shrunk", "--folder", "lab", "--json")
+    for number, (given, named) in enumerate(
+        {"shrink.py:Shrink": "shrink", "lab/shrunk.py:Shrunk": "lab/shrunk.py"}.items()
+    ):
+        words = f"train micro --objective {given} {FEW} {SMALL} --folder runs/{number}".replace("--json", "")
+        assert main(words.split()) == 0
+        assert f"unweave show runs/{number} --trust {named} " in capsys.readouterr().out
+        forget()
+        assert main(["show", f"runs/{number}", "--trust", named, "--quiet"]) == 0
+        capsys.readouterr()
+        forget()
+
+
+def test_a_file_that_was_meant_is_named(fresh: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer(capsys, "new", "method", "shrink", "--json")
+    for given in ("shrink", "shrink.py"):
+        told = answer(capsys, "train", "micro", "--objective", given, code=2)
+        assert "shrink.py is here: write shrink:NAME, the class in it." in told
+    assert "There is no file or folder 'photos' here either." in answer(capsys, "train", "photos", code=2)

@@ -26,6 +26,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         small = {"network": uw.MLP((8,), (8,)), "latents": 2, "plan": uw.Plan("cpu", 1), "quiet": True}
         adam = uw.Adam(learning_rate=1e-2)
         uw.train(frame, place / "runs" / "rows", steps=60, optimiser=adam, **small)  # type: ignore[arg-type]
+        late = pl.DataFrame({"when": VALUES[:, 0] / 1000 + 1.7e9, "x": VALUES[:, 1]})
+        uw.train(late, place / "runs" / "late", steps=60, optimiser=adam, **small)  # type: ignore[arg-type]
         uw.train("synth_lin", place / "runs" / "points", steps=2, likelihood="squared_error", **small)  # type: ignore[arg-type]
     return place / "runs"
 
@@ -88,3 +90,31 @@ def test_code_that_is_not_trusted_is_asked_for_in_the_explorers_words(store: Pat
         told = client.get("/api/runs/mine").json()["message"]
         assert told.endswith("if you trust that code, start the explorer again with --trust elsewhere.")
         assert client.get("/api/compare?left=mine&right=mine").json()["detail"] == told[0].lower() + told[1:-1]
+
+
+@pytest.mark.browser
+def test_values_far_from_zero_are_told_apart(place: str) -> None:
+    """Times in seconds, for example: 1,700,000,000.005 and .006 are no 1.7e9 both, and lines stay in their box."""
+    from browsing import chromium
+    from playwright.sync_api import expect
+
+    with chromium() as browser:
+        page = browser.new_page(base_url=place)
+        page.set_default_timeout(60_000)
+        page.goto("/run/late")
+        when = page.locator("#steer tbody tr").first.locator("td")
+        expect(when.nth(1)).to_contain_text("1,700,000,000.00")
+        expect(when.nth(3)).to_contain_text("1,700,000,000.00")
+        page.locator("#traversals").scroll_into_view_if_needed()
+        expect(page.locator("#traversals figure")).to_have_count(2)
+        chart = page.locator("#traversals figure svg").first
+        ticks = chart.locator("text.tick.y").all_text_contents()
+        assert len(ticks) == len({*ticks}) > 1
+        assert all(tick.startswith("1,700,000,000.0") for tick in ticks)
+        heights = [
+            float(point.split(",")[1])
+            for line in chart.locator("polyline").all()
+            for point in (line.get_attribute("points") or "").split()
+        ]
+        grid = [float(line.get_attribute("y1") or 0) for line in chart.locator("line.grid").all()]
+        assert min(grid) - 0.2 <= min(heights) < max(heights) <= max(grid) + 0.2

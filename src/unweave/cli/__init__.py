@@ -67,6 +67,9 @@ EXTRAS = {
 }
 """What is not installed unless someone asks for it, and the extra that brings it."""
 
+PACKAGES = {"PIL": "pillow", "sklearn": "scikit-learn"}
+"""Packages that are imported by another name."""
+
 REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk is full: the quota is used up",
@@ -163,6 +166,9 @@ def _sentence(error: Exception) -> str:
     missing = error.name.partition(".")[0] if isinstance(error, ModuleNotFoundError) and error.name else ""
     if missing in EXTRAS:
         return f"{missing} is not installed; run: pip install 'unweave[{EXTRAS[missing]}]'"
+    if missing and not missing.startswith("_"):
+        package = PACKAGES.get(missing, missing)
+        return f"this needs {package}, which is not installed; run: pip install {package}"
     if isinstance(error, OSError) and error.errno in REASONS:
         return f"{REASONS[error.errno]} ({error.filename or 'while writing'}). What was saved before is intact."
     if isinstance(error, MemoryError):

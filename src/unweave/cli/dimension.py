@@ -144,8 +144,9 @@ def _parser(argv: Sequence[str], world: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--convert", metavar="DIR", help="move the models of a search of version 0.1.0 into the store")
     parser.add_argument("--config", metavar="FILE", help="start from the config.json of another run")
     add_execution_options(parser)
-    add_fields(parser, DimensionSearch, argv, {})
+    add_fields(parser, DimensionSearch, argv, {}, title="the search")
     if world is not None:
         add_component(parser, "world", World, argv, TABLES, chosen=world)
-    add_fields(parser, Experiment, argv, TABLES, skip=("world", *SEARCHED), usual=usual_components(world))
+    usual, left_out = usual_components(world), ("world", *SEARCHED)
+    add_fields(parser, Experiment, argv, TABLES, skip=left_out, usual=usual, title="the models")
     return parser

@@ -13,6 +13,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from pathlib import PurePath
 from typing import Any, NoReturn
 
 from unweave.cli.narrow import NarrowHelp
@@ -83,9 +84,10 @@ def add_fields(
     tables: Tables,
     skip: Sequence[str] = (),
     usual: Mapping[str, Any] = types.MappingProxyType({}),
+    title: str = "settings",
 ) -> None:
     """Add an option for every field of a dataclass, components unfolded as chosen in ``argv``, or as ``usual``."""
-    basic = parser.add_argument_group("settings")
+    basic = parser.add_argument_group(title)
     for field in dataclasses.fields(cls):
         kind = hints(cls)[field.name]
         if field.name in skip:
@@ -139,8 +141,9 @@ def typed(name: str) -> str:
     """A component's name as someone typed it: who types ``module:Class`` trusts that module."""
     if ":" not in name:
         return name.replace("-", "_")
-    trust(name.partition(":")[0])
-    return name
+    module, _, inside = name.partition(":")
+    trust(module)
+    return f"{PurePath(module).stem}:{inside}" if module.endswith(".py") else name  # a file: lab/shrink.py:Shrink
 
 
 def scan(argv: Sequence[str], place: str) -> str | None:
@@ -339,7 +342,8 @@ def _component_of(kind: Any, tables: Tables) -> Any:
 
 
 def _add(group: Any, place: str, kind: Any, field: "dataclasses.Field[Any]", value: Any) -> None:
-    default = "" if value is dataclasses.MISSING else f"default {_shown(value)}"
+    # what comes where nothing is given, the help says
+    default = "" if value in (dataclasses.MISSING, None) else f"default {_shown(value)}"
     allowed = str(field.metadata.get("range", ""))
     default = "; ".join(words for words in (allowed, default) if words)
     text = field.metadata.get("help", "")

@@ -150,8 +150,8 @@ def _parser(argv: Sequence[str], world: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--export-images", metavar="DIR", help="also write the altered images as PNG files")
     parser.add_argument("--images", type=whole(1), metavar="N", help="how many of them (all)")
     add_execution_options(parser)
-    add_fields(parser, Attack, argv, {}, skip=("control",))
+    add_fields(parser, Attack, argv, {}, skip=("control",), title="the change")
     if world is not None:
         add_component(parser, "world", World, argv, TABLES, chosen=world)
-    add_fields(parser, Experiment, argv, TABLES, skip=("world",))
+    add_fields(parser, Experiment, argv, TABLES, skip=("world",), title="the models")
     return parser

@@ -65,7 +65,8 @@ class _OnlyHttps(urllib.request.HTTPRedirectHandler):
 
 def _check_https(address: str, where: str = "") -> None:
     if not address.lower().startswith("https://"):
-        raise ValueError(f"{where}{address}, which is no https: anybody on the way could change the file")
+        which = ", which" if where else ""
+        raise ValueError(f"{where}{address}{which} is no https address: anybody on the way could change the file")
 
 
 def _asking(address: str, ask: Callable[[], Any]) -> Any:

@@ -4,6 +4,7 @@ A zoo is ``zoo.json`` and one run folder a model. The list says of every file ho
 what comes from elsewhere is whole or refused; opening a model runs no code but this package's.
 """
 
+import difflib
 import hashlib
 import html
 import json
@@ -16,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from unweave.data.columns import shortened
 from unweave.data.download import OpenAddress, download, open_https_or_here
 from unweave.data.files import data_folder
 from unweave.data.world import called
@@ -118,8 +120,10 @@ class Zoo(Sequence[ZooModel]):
         for one in self:
             if one.name == name:
                 return one
-        names = ", ".join(one.name for one in self) or "nothing"
-        raise KeyError(f"there is no {name!r} in the zoo at {self.place}; it has {names}")
+        names = [one.name for one in self]
+        near = difflib.get_close_matches(name, names, n=3)
+        held = f"did you mean {' or '.join(near)}?" if near else f"it has {shortened(names) or 'nothing'}"
+        raise KeyError(f"there is no {name!r} in the zoo at {self.place}; {held}")
 
     def load(self, name: str) -> Run:
         """The run of a model; every file is checked before it is used."""

@@ -1,7 +1,7 @@
 // Scales, ticks and the frame that every chart stands in.
 
 import { s } from "../lib/dom.js";
-import { tick } from "../lib/format.js";
+import { apart } from "../lib/format.js";
 
 /** A scale from values to pixels; `log` needs positive values. */
 export function scale([low, high], [from, to], log = false) {
@@ -28,7 +28,7 @@ export function ticks(place, n = 5) {
 export function rounded([low, high], { n = 5, log = false } = {}) {
   if (!log) {
     const step = evenStep(low, high, n);
-    const wider = [round(Math.floor(low / step + 1e-9) * step), round(Math.ceil(high / step - 1e-9) * step)];
+    const wider = [round(Math.floor(low / step + slack(low / step)) * step), round(Math.ceil(high / step - slack(high / step)) * step)];
     // a wider range may ask for a wider step
     return evenStep(...wider, n) > step * 1.001 ? rounded(wider, { n }) : wider;
   }
@@ -49,13 +49,15 @@ const evenStep = (low, high, n) => {
   return power * ([1, 2, 5, 10].find((size) => size * power >= rough * (1 - 1e-9)) ?? 10);
 };
 
-const round = (value) => Number(value.toPrecision(12));
+/** What rounding may have done to a number of steps: of a value far from 0 there are many. */
+const slack = (steps) => 1e-9 + 4e-16 * Math.abs(steps);
+
+const round = (value) => Number(value.toPrecision(15));
 
 function evenTicks(low, high, n) {
   const step = evenStep(low, high, n);
-  const found = [];
-  for (let value = Math.ceil(low / step - 1e-9) * step; value <= high + step * 1e-6; value += step) found.push(round(value));
-  return found;
+  const [first, last] = [Math.ceil(low / step - slack(low / step)), Math.floor(high / step + slack(high / step))];
+  return Array.from({ length: last - first + 1 }, (_, place) => round((first + place) * step));
 }
 
 /** 1, 2 and 5 of every power of ten; of too many only some, both ends among them. */
@@ -117,21 +119,25 @@ export function plot({ width = 520, height = 300, room = 0, right = 14, top = 14
   const nY = height < 200 ? 3 : 5;
   const ys = y && axis(y, [height - bottom, top], nY);
   const yShown = ys ? spaced(y.ticks ?? (y.exact ? endTicks(ys, nY) : ticks(ys, nY)), ys, () => 14) : [];
-  const left = Math.round(Math.max(room, (yName ? 24 : 10) + 7 + Math.max(10, ...yShown.map((value) => wide(tick(value))))));
+  const yWords = apart(yShown);
+  const left = Math.round(Math.max(room, (yName ? 24 : 10) + 7 + Math.max(10, ...yWords.map(wide))));
   const nX = Math.max(2, Math.floor((width - left) / 95));
   const xs = x && axis(x, [left, width - right], nX);
-  const xShown = xs ? spaced(x.ticks ?? (x.exact ? endTicks(xs, nX) : ticks(xs, nX)), xs, (value) => wide(tick(value)) + 12) : [];
+  const xAll = xs ? (x.ticks ?? (x.exact ? endTicks(xs, nX) : ticks(xs, nX))) : [];
+  const xWords = new Map(apart(xAll).map((words, place) => [xAll[place], words]));
+  const xShown = xs ? spaced(xAll, xs, (value) => wide(xWords.get(value)) + 12) : [];
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "chart" });
   svg.style.maxWidth = `${Math.round(1.2 * width)}px`;
-  for (const value of yShown) {
+  for (const [place, value] of yShown.entries()) {
     svg.append(s("line", { class: "grid", x1: left, x2: width - right, y1: ys(value), y2: ys(value) }),
-      s("text", { class: "tick y", x: left - 7, y: ys(value) + 4, "text-anchor": "end" }, tick(value)));
+      s("text", { class: "tick y", x: left - 7, y: ys(value) + 4, "text-anchor": "end" }, yWords[place]));
   }
   for (const value of xShown) {
     // a number at the very end leans inwards
-    const over = xs(value) + wide(tick(value)) / 2 > width;
+    const words = xWords.get(value);
+    const over = xs(value) + wide(words) / 2 > width;
     svg.append(s("line", { class: "axis", x1: xs(value), x2: xs(value), y1: height - bottom, y2: height - bottom + 4 }),
-      s("text", { class: "tick x", x: over ? width - 1 : xs(value), y: height - bottom + 17, "text-anchor": over ? "end" : "middle" }, tick(value)));
+      s("text", { class: "tick x", x: over ? width - 1 : xs(value), y: height - bottom + 17, "text-anchor": over ? "end" : "middle" }, words));
   }
   svg.append(s("line", { class: "axis", x1: left, x2: width - right, y1: height - bottom, y2: height - bottom }));
   if (xName) svg.append(s("text", { class: "name", x: (left + width - right) / 2, y: height - 5, "text-anchor": "middle" }, xName));

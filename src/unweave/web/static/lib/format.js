@@ -27,6 +27,23 @@ export function within(value, low, high) {
 /** No digit more than needed, for an axis or a setting. */
 export const tick = (value) => (typeof value !== "number" ? number(value) : Math.abs(value) >= 10000 ? number(value) : String(Number(value.toPrecision(5))).replace("-", "−"));
 
+/** With so many places behind the point, thousands apart. */
+const written = (value, places) => value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places }).replace("-", "−");
+
+const placesOf = (size) => Math.min(12, Math.max(0, -Math.floor(Math.log10(size) + 1e-9)));
+
+/** The numbers of an axis: no digit more than needed, and as many as tell them from each other. */
+export function apart(values) {
+  const words = values.map(tick);
+  if (new Set(words).size === new Set(values).size) return words;
+  const sorted = [...new Set(values)].sort((a, b) => a - b);
+  const step = Math.min(...sorted.slice(1).map((value, place) => value - sorted[place]));
+  return values.map((value) => written(value, placesOf(step)));
+}
+
+/** A value of a column: where it is far from 0 beside the column's deviation, the digits in which its values differ. */
+export const inColumn = (value, deviation) => (Math.abs(value) < 1000 * deviation ? number(value, 4) : written(value, placesOf(deviation / 100)));
+
 /** The name of a run with the path of the store inside the opened one that it is in: «betas:x» is «betas/x». */
 export const path = (id) => String(id).replaceAll(":", "/");
 

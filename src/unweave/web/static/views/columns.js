@@ -4,7 +4,7 @@ import { decodeRows, get, run as address } from "../lib/api.js";
 import { recall, remember } from "../lib/address.js";
 import { h, s, settled, sheet, show } from "../lib/dom.js";
 import { figure } from "../lib/figure.js";
-import { number } from "../lib/format.js";
+import { inColumn, number } from "../lib/format.js";
 import { newest } from "../lib/pictures.js";
 import { lines, linesTable } from "../charts/lines.js";
 import { REACH } from "./sliders.js";
@@ -76,7 +76,7 @@ export class ColumnSteering {
     this.told.textContent = problem ? problem.message : "";
     if (problem) return;
     this.lines.forEach(({ column, now, bar }, place) => {
-      now.textContent = number(rows[0][place], 4);
+      now.textContent = inColumn(rows[0][place], column.deviation);
       const reach = 50 * Math.max(-1, Math.min(1, (rows[0][place] - column.mean) / column.deviation / WIDEST));
       bar.setAttribute("x", 50 + Math.min(0, reach));
       bar.setAttribute("width", Math.abs(reach));
@@ -94,7 +94,7 @@ export class ColumnSteering {
   async #from(row) {
     const [told, rows] = await Promise.all([get(address(this.run.id, `/examples?rows=${row}`)), get(address(this.run.id, `/examples/rows?rows=${row}`))]);
     this.begun = told.codes[0];
-    this.lines.forEach(({ before }, place) => { before.textContent = number(rows.rows[0][place], 4); });
+    this.lines.forEach(({ column, before }, place) => { before.textContent = inColumn(rows.rows[0][place], column.deviation); });
     this.set(this.begun);
   }
 }
