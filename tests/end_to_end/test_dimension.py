@@ -257,6 +257,8 @@ def test_bad_input(capsys):
         ("--method", "fondu"): "Did you mean fondue",
         ("--start", "0"): "start must be positive",
         ("--objective", "ae"): "no noise",
+        ("--objective", "pcl"): "pcl has no noise",
+        ("--objective", "qlae"): "qlae has no noise",
         ("--over", "beta", "--elbow", "1,2,3"): "leave out --elbow",
         ("--elbow", "1,2"): "three numbers of latents",
         ("--examples", "3"): "examples must be at least 4",

@@ -18,6 +18,7 @@ from unweave.evaluation.encode import encode
 from unweave.models.objectives import IVAE, VAE
 from unweave.recipes.diagnose import diagnose_run
 from unweave.studies.measures import MEASURES
+from unweave.training.engine import summary
 from unweave.training.run import Run
 from unweave.web.app import create_app
 
@@ -114,6 +115,27 @@ def test_a_latent_that_keeps_its_prior_is_passive_everywhere(keeps_its_prior: Ru
     assert MEASURES["fondue"](n_samples=300)(run)["trace"]["passive"] >= 1
 
 
+def test_variances_stand_in_units_of_the_prior_wherever_types_stand_beside_them(keeps_its_prior: Run) -> None:
+    run, n = keeps_its_prior, 300
+    code = run.encode(run.images(n), run.labels(n))
+    wanted = (code.variance / code.prior_variance).mean(0).tolist()
+    assert wanted[0] == pytest.approx(1.0, abs=1e-5)
+    assert float(code.variance[:, 0].mean()) == pytest.approx(np.exp(-3.0), rel=1e-4)
+    spread = ((code.mean - code.prior_mean) / code.prior_variance**0.5).var(0, correction=0)
+    described = describe(run, n=n)
+    assert described.mean_variance.tolist() == pytest.approx(wanted, rel=1e-5)
+    assert described.variance_of_mean.tolist() == pytest.approx(spread.tolist(), rel=1e-4)
+    diagnosis = diagnose_run(run, n=n).diagnosis
+    assert [one.mean_variance for one in diagnosis.latents] == pytest.approx(wanted, rel=1e-5)
+    assert MEASURES["polarised"](n_samples=n)(run)["mean_variance"][0] == pytest.approx(1.0, abs=1e-5)
+    assert MEASURES["alignment"](n_samples=n)(run)["n_active"] == sum(one < 0.8 for one in wanted)
+    kept = uw.evaluate(run, n_samples=n, metrics="mig").to_plain()["latents"]
+    assert (kept["types"][0], kept["mean_variance"][0]) == ("passive", pytest.approx(1.0, abs=1e-5))
+    row = summary({"loss": torch.zeros(())}, code)[1:].unflatten(0, (5, -1))
+    assert row[3].tolist() == pytest.approx(wanted, rel=1e-5)
+    assert row[2].tolist() == pytest.approx(spread.tolist(), rel=1e-4)
+
+
 @pytest.mark.slow
 def test_it_is_passive_where_types_are_scored(keeps_its_prior: Run) -> None:
     found = diagnose_run(keeps_its_prior, n=300, accuracy=True)
@@ -153,7 +175,7 @@ def test_worlds_without_labels_are_refused(tmp_path: Path, capsys: pytest.Captur
     words = ["train", "images", "--world.path", str(tmp_path / "plain.npz"), "--folder", str(tmp_path / "run")]
     for method in ("ivae", "semi_vae"):
         assert main([*words, "--objective", method, *TINY]) == 2
-        assert f"{method} learns from labels, and images has none: take a world with factors" in capsys.readouterr().err
+        assert f"{method} learns from labels, and plain has none: take a world with factors" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

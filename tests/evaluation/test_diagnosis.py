@@ -144,10 +144,10 @@ def test_a_deterministic_autoencoder() -> None:
     assert torch.equal(diagnosis.sampled, diagnosis.mean)
     found = findings(diagnosis, Expected(2, 2))
     assert [one.name for one in found] == ["deterministic"]
-    assert "latent 1 never changes" in found[0].text
+    assert "Latent 1 never changes." in found[0].text
     given["mean"][:, 1] = 1.2e-4 * np.sign(given["mean"][:, 0])  # a variance of 1.4e-8
     said = {one.name: one.text for one in findings(diagnose_codes(**given))}
-    assert "never changes" not in said["deterministic"]
+    assert "never change" not in said["deterministic"]
     zeros = diagnose_codes(given["mean"], np.zeros((N, 3)))
     assert not zeros.stochastic
 

@@ -10,8 +10,9 @@ from unweave.api import train
 from unweave.evaluation.decoder import look_at_decoder, random_dto
 from unweave.evaluation.describe import describe
 from unweave.evaluation.traversal import by_deviation, eigenfaces, plane, strips
+from unweave.models.method import Method
 from unweave.models.networks import MLP, Conv
-from unweave.models.objectives import IVAE
+from unweave.models.objectives import AE, IVAE, QLAE
 from unweave.training.experiment import Plan
 from unweave.training.run import Run
 
@@ -68,6 +69,32 @@ def test_eigenfaces_move_by_deviations_of_a_prior_that_is_learnt(tmp_path: Path)
     shifted, last = code.mean.mean(0), by_deviation(description)[2]
     shifted[last] += 2.5 * np.mean(np.sqrt(code.prior_variance[:, last].numpy()))
     torch.testing.assert_close(found.images[2, 2], run.decode(shifted[None])[0])
+
+
+@pytest.mark.parametrize("objective", [AE(), QLAE(values=4)])
+def test_without_a_prior_latents_move_and_are_drawn_as_codes_lie(objective: Method, tmp_path: Path) -> None:
+    small = {"network": MLP((4,), (4,)), "latents": 3, "steps": 30, "plan": Plan("cpu", 1), "quiet": True}
+    run = train("micro", tmp_path / "run", objective=objective, **small)
+    codes = run.encode(run.images(2048)).mean
+    start, moved = run.encode(run.images(1)).mean[0], codes[:, 1].mean() - 2.5 * codes[:, 1].std(correction=0)
+    frame = start.clone()
+    frame[1] = moved
+    torch.testing.assert_close(run.traverse(n=3)[1, 0], run.decode(frame[None])[0])
+    torch.testing.assert_close(plane(run, 1, 2, n=3)[2, 1], run.decode(_with(frame, 2, codes[:, 2].mean())[None])[0])
+    middle = run.encode(run.images(300)).mean
+    shifted = _with(middle.mean(0), 0, middle[:, 0].mean() + 2.5 * middle[:, 0].std(correction=0))
+    torch.testing.assert_close(eigenfaces(run).images[0, 2], run.decode(shifted[None])[0])
+    seen: list[torch.Tensor] = []
+    run.decode = lambda drawn: seen.append(drawn) or drawn  # type: ignore[method-assign, func-returns-value]
+    run.sample(40)
+    assert all(bool((codes[:, latent] == value).any()) for one in seen[0] for latent, value in enumerate(one))
+    assert len({tuple(one) for one in seen[0].tolist()}) > 1
+
+
+def _with(code: torch.Tensor, latent: int, value: torch.Tensor) -> torch.Tensor:
+    changed = code.clone()
+    changed[latent] = value
+    return changed
 
 
 def test_a_run_is_described_where_no_description_is_given(run: Run) -> None:

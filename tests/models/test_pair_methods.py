@@ -11,12 +11,14 @@ import torch
 from unweave.data.micro import SPACE, Micro
 from unweave.data.pairings import Changes, RandomPairs, Transitions
 from unweave.models.method import Context
+from unweave.models.networks import MLP
 from unweave.models.objectives import GVAE, MLVAE, VAE, AdaGVAE, AdaMLVAE, SlowVAE
 from unweave.models.objectives.pair_vae import AVERAGES, changed_latents, shared_code
 from unweave.models.objectives.slow_vae import laplace_cross_entropy
 from unweave.models.posteriors import Diagonal
 from unweave.training.batches import batches
 from unweave.training.experiment import Experiment
+from unweave.training.loop import train
 
 REFERENCE = Path(__file__).parent.parent / "reference"
 SLOW, SLOW_VALUES = np.load(REFERENCE / "weak_slowvae.npz"), json.loads((REFERENCE / "weak_slowvae.json").read_text())
@@ -143,3 +145,23 @@ def test_pairs_come_as_a_method_says() -> None:
     assert AdaGVAE().pairing == Changes(often_one=True)
     assert AdaGVAE(changes=2).pairing == Changes(2)
     assert len(SPACE.factors) == 3
+
+
+@pytest.mark.parametrize("log_variance", [-60.0, -150.0, -400.0])
+@pytest.mark.parametrize("apart", [0.0, 1e-20, 1e-3, 3.0])
+def test_slowness_is_finite_however_sure_the_encoder_is(log_variance: float, apart: float) -> None:
+    heads = {"mean": torch.tensor([[0.3], [0.3 + apart]]), "log_variance": torch.full((2, 1), log_variance)}
+    leaves = [head.requires_grad_() for head in heads.values()]
+    found = SlowVAE().terms(Diagonal().code(heads, torch.zeros(2, 1)), CONTEXT)["slowness"]
+    deviation, entropy = math.exp(log_variance / 2), 0.5 * (log_variance + math.log(2 * math.pi * math.e))
+    # E|z| is the larger of the step and the noise, where one of them is next to nothing
+    folded = max(float((heads["mean"][0] - heads["mean"][1]).detach().abs()), deviation * math.sqrt(2 / math.pi))
+    assert found.item() == pytest.approx(2 * (6 * folded - math.log(3)) - entropy, rel=1e-5)
+    assert all(torch.isfinite(slope).all() for slope in torch.autograd.grad(found, leaves))
+
+
+@pytest.mark.parametrize("method", [GVAE(), MLVAE()])
+def test_every_factor_has_a_latent_where_it_is_told_which_changed(method: GVAE, tmp_path: Path) -> None:
+    few = Experiment(Micro(), method, network=MLP((4,), (4,)), latents=2, steps=1)
+    with pytest.raises(ValueError, match=f"{method.name} gives every factor a latent of its own: 3 factors need at le"):
+        train(few, tmp_path)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unweave.data import WORLDS
-from unweave.data.altered import Noise, Perturbed, fold
+from unweave.data.altered import Manipulated, Noise, Perturbed, UniformNoise, fold
 from unweave.data.micro import SPACE, Micro
 from unweave.data.procedural.nuisances import Tint
 from unweave.data.synthetic import SynthLin
@@ -20,6 +20,7 @@ from unweave.models.method import Context, Given, new_networks
 from unweave.models.networks import MLP
 from unweave.models.objectives import Perturbation
 from unweave.models.optimisers import Adam
+from unweave.recipes.perturb import altered_images
 from unweave.runs.folder import RunFolder
 from unweave.studies.pack import pack
 from unweave.studies.plan import plan
@@ -211,6 +212,27 @@ def test_noise_is_fixed_uniform_and_as_large_as_said() -> None:
     assert inside.std().item() == pytest.approx(0.15 / 3**0.5, rel=0.05)
     assert torch.equal(data.examples(rows[7:9]), data.examples(rows)[7:9])
     assert not torch.equal(data.examples(rows), Noise(Micro(), 0.15, seed=1).load().examples(rows))
+
+
+def test_what_a_base_does_comes_first(manipulation: Path) -> None:
+    rows = torch.arange(0, SPACE.n_cells, 101)
+    perturbed, noisy = Perturbed(str(manipulation)), Noise(Micro(), 0.15)
+    drawn = noisy.load().alteration
+    made = perturbed.load().alteration
+    assert isinstance(drawn, UniformNoise)
+    assert isinstance(made, Manipulated)
+    for base, world, last in (
+        (perturbed, Noise(perturbed, 0.15), drawn),
+        (noisy, Perturbed(str(manipulation), base=noisy), made),
+    ):
+        data = world.load()
+        wanted = last.apply(base.load().examples(rows), rows)
+        assert torch.equal(data.examples(rows), wanted)
+        assert torch.equal(data.to("cpu").examples(rows), wanted)
+        assert not torch.equal(wanted, replace(data, alteration=last).examples(rows))
+    shown = altered_images(Perturbed(str(manipulation), base=noisy), 4)
+    assert (shown.altered - shown.originals).abs().max() <= 0.2 + 1e-6
+    assert not torch.equal(shown.originals, altered_images(perturbed, 4).originals)
 
 
 def test_altered_worlds_train_alone_and_in_fleets(manipulation: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -171,8 +172,8 @@ def test_commands_on_a_manipulation(
     assert main(["report", folder]) == 0
     assert "change ×" not in capsys.readouterr().err
     assert "A manipulation of micro" in (made.folder / "report.html").read_text()
-    for words in (["evaluate", folder, "--quiet"], ["diagnose", folder], ["traverse", folder], ["intrinsic", folder]):
-        assert main(words) == 2
+    for words in ("evaluate {} --quiet", "diagnose {}", "traverse {}", "intrinsic {}", "sample {}", "compare {} {}"):
+        assert main(words.format(folder, folder).split()) == 2
         said = capsys.readouterr().err
         assert "trains a change of images" in said
         assert "Traceback" not in said
@@ -249,6 +250,11 @@ def test_both_sides_are_chosen_among_given_runs(made: Made, tmp_path: Path) -> N
         ("--among A B --warmup 3", "--warmup is about models that are to be trained"),
         ("--among A B --config A/config.json", "given runs bring their settings: leave out --config"),
         ("", "say what to alter"),
+        ("A", "is a run: name runs by --foster RUN --diminish RUN, or --among RUN RUN"),
+        ("IMAGES", "mine has no factors, and a manipulation is a function of them"),
+        ("micro --objective pcl", "pcl trains no VAE with one σ a latent"),
+        ("micro --objective qlae", "qlae trains no VAE with one σ a latent"),
+        ("micro --objective ivae", "the encoder of ivae is told labels beside an image"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused_before_anything_is_trained(
@@ -256,7 +262,12 @@ def test_options_that_do_not_go_together_are_refused_before_anything_is_trained(
 ) -> None:
     places = {name: str(made.folder.parent / one.id) for name, one in zip("AB", made.candidates)}
     (tmp_path / "file").write_text("mine")
-    places |= {"FILE": str(tmp_path / "file"), "A/config.json": f"{places['A']}/config.json"}
+    np.savez(tmp_path / "mine.npz", images=np.zeros((4, 8, 8), np.uint8))
+    places |= {
+        "FILE": str(tmp_path / "file"),
+        "IMAGES": str(tmp_path / "mine.npz"),
+        "A/config.json": f"{places['A']}/config.json",
+    }
     given = [places.get(word, word) for word in words.split()]
     assert main(["perturb", *given, "--folder", str(tmp_path / "runs")]) == 2
     assert said in capsys.readouterr().err
@@ -343,6 +354,8 @@ def test_a_change_that_is_the_same_for_all_images_is_said(made: Made) -> None:
     same, other = Veil(0.0025, 0.942).sentences(), Veil(0.47, 0.376).sentences()
     assert other == []
     assert "deviates by 0.0025 from one to another, and 94% of its pixels stand at an end" in same[0]
+    assert "try another --perturb-rate, or a likelihood" in same[0]
+    assert "m has hardly begun to learn: train it for longer (--perturb-steps)" in Veil(0.01, 0.0).sentences()[0]
     made.__dict__["veil"] = Veil(0.0025, 0.942)
     assert same[0] in made.sentences()
     del made.__dict__["veil"]

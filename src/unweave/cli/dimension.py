@@ -11,7 +11,7 @@ from typing import Any
 from unweave.algorithms.fondue import METHODS
 from unweave.cli.console import patiently, print_json, print_table, say
 from unweave.cli.options import add_component, add_fields, collect, command, parse
-from unweave.cli.own_data import usual_components, usual_settings, with_world
+from unweave.cli.own_data import fitting, usual_components, usual_settings, with_world
 from unweave.cli.study import add_execution_options, make_executor
 from unweave.cli.train import read_config, stopping
 from unweave.config import from_plain
@@ -48,7 +48,7 @@ def run(argv: Sequence[str]) -> None:
     if given["convert"]:
         _convert(given["convert"], given["folder"])
         return
-    base = _base(given["config"], world)
+    base = _base(given["config"], world, given.get("objective"))
     if world is None and "world" not in base:
         raise ValueError("say what to learn from: unweave dimension WORLD; `unweave worlds` lists them")
     search = from_plain(DimensionSearch, _search(given, world), {}, "search")
@@ -65,11 +65,13 @@ def run(argv: Sequence[str]) -> None:
         _show(found, page)
 
 
-def _base(config: str | None, world: str | None) -> dict[str, Any]:
+def _base(config: str | None, world: str | None, objective: str | None) -> dict[str, Any]:
     """Another run's settings where they are asked for; for the micro-world those under which it is quickly learned."""
     if config:
         return read_config(config)
-    return dict(experiment_to(dimension_micro.experiment())) if world == "micro" else usual_settings(world)
+    return (
+        fitting(experiment_to(dimension_micro.experiment()), objective) if world == "micro" else usual_settings(world)
+    )
 
 
 def _search(given: dict[str, Any], world: str | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from unweave.cli.console import print_json, print_table, say
 from unweave.cli.options import add_component, add_fields, collect, command, parse, whole
+from unweave.cli.own_data import with_world
 from unweave.cli.study import add_execution_options, make_executor
 from unweave.cli.train import read_config, stopping
 from unweave.config import from_plain
@@ -35,6 +36,9 @@ Every model is a run of the store: the same command again goes on where it stopp
 
 def run(argv: Sequence[str]) -> None:
     """Train or take models, choose, train the manipulation, write its page, and say what came of it."""
+    if argv and (Path(argv[0]) / "config.json").is_file():
+        raise ValueError(f"{argv[0]} is a run: name runs by --foster RUN --diminish RUN, or --among RUN RUN …")
+    argv = with_world(argv)
     world = argv[0].replace("-", "_") if argv and not argv[0].startswith("-") else None
     given = vars(parse(_parser(argv, world), argv[1:] if world else argv))
     _check_words(given)

@@ -24,7 +24,8 @@ def run(argv: Sequence[str]) -> None:
     """Draw codes from the prior, decode them, and write the examples as a picture or as arrays."""
     parser = command(
         "unweave sample",
-        "New examples: codes drawn from the model's prior, decoded. A model that was trained with labels (ivae) draws"
+        "New examples: codes drawn from the model's prior, decoded; without a prior (ae, qlae) every latent is that of"
+        " some example. A model that was trained with labels (ivae) draws"
         " from the prior of those that are chosen; labels that are not chosen are those of examples of the data.",
         examples=EXAMPLES,
     )

@@ -42,7 +42,11 @@ def run(argv: Sequence[str]) -> None:
         "--steps", type=whole(1, 1000), default=11, metavar="N", help="pictures in a strip and along a plane (11)"
     )
     parser.add_argument(
-        "--width", type=real(above=0), default=2.5, metavar="X", help="how far to go to both sides (2.5)"
+        "--width",
+        type=real(above=0),
+        default=2.5,
+        metavar="X",
+        help="how far to go to both sides, in deviations of the prior (2.5)",
     )
     parser.add_argument(
         "--eigenfaces", type=whole(1, 10_000), default=5, metavar="N", help="latents around the mean code (5)"

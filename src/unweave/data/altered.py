@@ -40,7 +40,8 @@ class Noise(World):
 
     def load(self, progress: Progress | None = None) -> Data:
         self.card()
-        return replace(self.base.load(progress), alteration=UniformNoise(self.epsilon, self.seed))
+        data = self.base.load(progress)
+        return replace(data, alteration=UniformNoise(self.epsilon, self.seed, data.alteration))
 
     def files(self) -> tuple[Published, ...]:
         return self.base.files()
@@ -88,7 +89,8 @@ class Perturbed(World):
         data = known.base.load(progress)
         if data.space is None:
             raise ValueError(f"{known.base.name} has no factors, and a manipulation is a function of them")
-        return replace(data, alteration=Manipulated(self._network(data), known.epsilon, data.space))
+        made = Manipulated(self._network(data), known.epsilon, data.space, data.alteration)
+        return replace(data, alteration=made)
 
     def files(self) -> tuple[Published, ...]:
         return () if self.base is None else self.base.files()
@@ -194,29 +196,33 @@ def altered_card(base: World, words: str) -> Card:
 
 @dataclass(frozen=True)
 class UniformNoise(Alteration):
-    """fold(x + ε u), u uniform in [−1, 1) and a function of the row and of the pixel."""
+    """fold(x + ε u), u uniform in [−1, 1) and a function of the row and of the pixel; what a base does comes first."""
 
     epsilon: float
     seed: int
+    before: Alteration | None = None
 
     def apply(self, images: Float[Tensor, "batch ..."], rows: Int[Tensor, " batch"]) -> Tensor:
+        images = images if self.before is None else self.before.apply(images, rows)
         drawn = rng.uniform(self.seed, rng.Purpose.ALTERATION, rows, 1, images[0].numel())
         return fold(images + self.epsilon * (2.0 * drawn.view(images.shape) - 1.0))
 
     def to(self, device: torch.device | str) -> "UniformNoise":
-        return self
+        return replace(self, before=self.before and self.before.to(device))
 
 
 @dataclass(frozen=True)
 class Manipulated(Alteration):
-    """fold(x + ε m(w)), w the factors of the row."""
+    """fold(x + ε m(w)), w the factors of the row; what a base does comes first."""
 
     network: nn.Module
     epsilon: float
     space: FactorSpace
+    before: Alteration | None = None
 
     @torch.no_grad()
     def apply(self, images: Float[Tensor, "batch ..."], rows: Int[Tensor, " batch"]) -> Tensor:
+        images = images if self.before is None else self.before.apply(images, rows)
         return fold(images + self.epsilon * self.change(rows))
 
     def change(self, rows: Int[Tensor, " batch"]) -> Float[Tensor, "batch ..."]:
@@ -227,7 +233,8 @@ class Manipulated(Alteration):
         return changed
 
     def to(self, device: torch.device | str) -> "Manipulated":
-        return replace(self, network=copy.deepcopy(self.network).to(device))
+        before = self.before and self.before.to(device)
+        return replace(self, network=copy.deepcopy(self.network).to(device), before=before)
 
 
 def fold(moved: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:

@@ -14,8 +14,8 @@ from unweave.training.run import Run
 class Description:
     """Every latent over a sample of examples, and how well examples are rebuilt from their mean codes.
 
-    ``reconstruction`` is None, and ``no_decoder`` says why, where the method trains an encoder alone. ``without_kl`` is
-    the name of a method that has none.
+    Variances are in units of the prior's, where a model learned one. ``reconstruction`` is None, and ``no_decoder``
+    says why, where the method trains an encoder alone. ``without_kl`` is the name of a method that has none.
     """
 
     types: list[Type]
@@ -45,13 +45,14 @@ def describe(run: Run, *, n: int = 2048, seed: int = 0, rule: Rule = "variance")
     run = run.bare
     images = run.images(n, seed)
     code = run.encode(images, run.labels(n, seed), seed=seed)
-    variance = code.variance
+    plain = code.standardised()
+    variance = plain.variance
     return Description(
         types_of(code, rule),
         code.kl.mean(0),
         variance.mean(0),
         variance.var(0, correction=0),
-        code.mean.var(0, correction=0),
+        plain.mean.var(0, correction=0),
         reconstruction_losses(run, images, run.outputs(code.mean)).mean().item() if run.decodes else None,
         len(images),
         code,

@@ -71,7 +71,7 @@ class Evaluation:
             "latents": {
                 "types": types,
                 "kl": code.kl.mean(0).tolist(),
-                "mean_variance": code.variance.mean(0).tolist(),
+                "mean_variance": code.standardised().variance.mean(0).tolist(),
             },
         } | {name: scores.to_plain() for name, scores in self.scores.items()}
 

@@ -58,7 +58,7 @@ def _all(diagnosis: Diagnosis) -> str:
 
 def _deterministic(diagnosis: Diagnosis) -> Finding:
     still = [latent.latent for latent in diagnosis.latents if latent.variance_of_mean < 1e-8]
-    dead = f" {named(still)} never changes." if still else ""
+    dead = f" {named(still).capitalize()} never change{'s' if len(still) == 1 else ''}." if still else ""
     return Finding(
         "deterministic",
         "note",

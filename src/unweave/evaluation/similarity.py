@@ -147,6 +147,7 @@ def compare_runs(
 
 def _check_worlds(runs: Sequence[Run]) -> None:
     for run in runs:
+        run.require_codes()
         if run.state != "done":
             raise ValueError(f"{run.path} is {run.state}; finish it with: {resume_words(run.path, run.experiment)}")
     for other in runs[1:]:

@@ -7,6 +7,7 @@ import torch
 
 from unweave.evaluation.describe import Description, describe
 from unweave.metrics.polarised.types import Type
+from unweave.models.posteriors import Code
 from unweave.shapes import Float, Tensor
 from unweave.training.run import Run
 
@@ -80,13 +81,20 @@ def eigenfaces(
     found = description or describe(run)
     chosen = by_deviation(found)[:n_latents]
     code = run.encode(run.images(N_MEAN, seed), run.labels(N_MEAN, seed))
-    scale = torch.ones_like(code.mean[0]) if code.prior_variance is None else code.prior_variance.sqrt().mean(0)
+    scale = _scale(run, code)
     codes = code.mean.mean(0).repeat(len(chosen), 3, 1)
     for row, latent in enumerate(chosen):
         codes[row, 0, latent] -= width * scale[latent]
         codes[row, 2, latent] += width * scale[latent]
     frames = run.decode(codes.flatten(0, 1)).unflatten(0, (len(chosen), 3))
     return _strips(frames, torch.tensor([-width, 0.0, width]), chosen, found)
+
+
+def _scale(run: Run, code: Code) -> Float[Tensor, " latent"]:
+    """A deviation of every latent's prior, or of the codes where there is none."""
+    if code.prior_variance is not None:
+        return code.prior_variance.sqrt().mean(0)
+    return torch.ones_like(code.mean[0]) if run.has_prior else code.mean.std(0, correction=0)
 
 
 def _strips(frames: Tensor, values: Tensor, chosen: list[int], found: Description) -> Strips:

@@ -32,7 +32,7 @@ def write_run_page(run: Run, description: Description | None = None) -> Path:
 
 def page_of_run(run: Run, description: Description) -> Page:
     """The page of a run and its pictures, not yet written."""
-    environment, experiment = _environment(run), run.experiment
+    environment, experiment, plain = _environment(run), run.experiment, description.code.standardised()
     return run_page(
         title=f"{experiment.objective.name} on {called(experiment.world)}, seed {experiment.seed}",
         experiment=experiment_to(replace(experiment, world=without_hidden(experiment.world))),
@@ -46,7 +46,7 @@ def page_of_run(run: Run, description: Description) -> Page:
         curves=_curves(run),
         shown=_pictures(run) if run.decodes and len(run.data.shape) == 3 else None,
         rows=_rows(run) if run.decodes and run.data.columns is not None else None,
-        codes=CodeSamples(description.code.mean[:N_SAMPLES].numpy(), description.code.sampled[:N_SAMPLES].numpy()),
+        codes=CodeSamples(plain.mean[:N_SAMPLES].numpy(), plain.sampled[:N_SAMPLES].numpy()),
         findings=sentences(description, expected_of(experiment.world.card().space)),
         summary={
             "steps": experiment.steps,

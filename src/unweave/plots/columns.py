@@ -47,7 +47,9 @@ def column_traversals(
     used = [place for place, kind in enumerate(kinds) if kind != "passive"]
     words = [(f"latent {named[place]}", *looks[place]) for place in used[:12]]
     passive = kinds.count("passive")
-    _legend(figure, words + ([(f"{passive} passive", MUTED, "-")] if passive else []), "value of the latent")
+    _legend(
+        figure, words + ([(f"{passive} passive", MUTED, "-")] if passive else []), "value of the latent, in deviations"
+    )
     return figure
 
 

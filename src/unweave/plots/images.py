@@ -78,7 +78,7 @@ def traversals(
     figure, ticks = _drawn(array, left=120, bottom=42)
     for y, name, kind, cost in zip(ticks.rows, names, kinds, kl):
         _beside(figure, ticks, y, f"latent {name}", f"{kind} · {cost:.2f} nats", COLOURS[kind])
-    _below(figure, ticks, [short(float(value)) for value in values], "value of the latent")
+    _below(figure, ticks, [short(float(value)) for value in values], "value of the latent, in deviations")
     return figure
 
 

@@ -45,8 +45,9 @@ N_UDR = 2_000
 
 N_SHOWN = 8
 
-N_COMPARED, LEAST_DEVIATION = 256, 0.05
-"""Examples whose changes are compared, and by how much these should deviate at the least."""
+N_COMPARED, LEAST_DEVIATION, MUCH_SATURATED = 256, 0.05, 0.1
+"""Examples whose changes are compared, by how much these should deviate at the least, and from which share of pixels at
+an end on training more will not help."""
 
 Sides = tuple[tuple[str, ...], tuple[str, ...]]
 """Ids or folders of the runs to foster and of those to diminish."""
@@ -97,10 +98,14 @@ class Veil:
         """A warning, where the change hardly depends on what is seen."""
         if self.deviation >= LEAST_DEVIATION:
             return []
+        advice = (
+            "try another --perturb-rate, or a likelihood that does not punish every grey (squared_error)"
+            if self.saturated >= MUCH_SATURATED
+            else "m has hardly begun to learn: train it for longer (--perturb-steps), or faster (--perturb-rate)"
+        )
         return [
             f"The change is nearly the same for all images: m deviates by {self.deviation:.4f} from one to another, and"
-            f" {self.saturated:.0%} of its pixels stand at an end. Such a veil says nothing of the factors; try another"
-            " --perturb-rate, or a likelihood that does not punish every grey (squared_error)."
+            f" {self.saturated:.0%} of its pixels stand at an end. Such a veil says nothing of the factors; {advice}."
         ]
 
 
@@ -300,8 +305,8 @@ def check_base(base: Experiment) -> None:
     card = base.world.card()
     if card.space is None:
         raise ValueError(
-            f"{base.world.name} has no factors, and a manipulation is a function of them (codes of a model cannot take"
-            " their place: no two models share them); `unweave worlds` shows which worlds have some"
+            f"{called(base.world)} has no factors, and a manipulation is a function of them (codes of a model cannot"
+            " take their place: no two models share them); `unweave worlds` shows which worlds have some"
         )
     if len(card.shape) != 3:
         raise ValueError(f"only images can be altered, and {base.world.name} has none: its examples are {card.shape}")
@@ -311,6 +316,11 @@ def check_base(base: Experiment) -> None:
     ):
         raise ValueError(
             f"{method.name} trains no VAE with one σ a latent, and what is used is where its noise goes: take a VAE"
+        )
+    if method.reads_labels:
+        raise ValueError(
+            f"the encoder of {method.name} is told labels beside an image, and here encoders are shown images alone:"
+            " take a VAE that sees nothing else"
         )
 
 
@@ -431,9 +441,8 @@ def altered_images(world: Perturbed, n: int = N_SHOWN, epsilon: float | None = N
     rows = spread_rows(len(data), n)
     with torch.no_grad():
         change = data.alteration.change(rows)
-    return AlteredImages(
-        replace(data, alteration=None).examples(rows), change, data.examples(rows), data.alteration.epsilon
-    )
+    originals = replace(data, alteration=data.alteration.before)
+    return AlteredImages(originals.examples(rows), change, data.examples(rows), data.alteration.epsilon)
 
 
 def _check_alike(base: Experiment, folders: Sequence[Path], advice: str = "") -> None:

@@ -28,7 +28,7 @@ from torch import nn
 from unweave import rng
 from unweave.data.correlated import draw_places, row_thresholds
 from unweave.data.pairings import Pairing, RandomPairs
-from unweave.data.world import Data, World
+from unweave.data.world import Data, World, called
 from unweave.models.objectives import Batch, Context, Draw, Method
 from unweave.rng import Purpose
 from unweave.shapes import Float, Int, Shaped, Tensor
@@ -154,9 +154,9 @@ def check_before_fetching(experiment: Experiment) -> None:
     if card.on_disk or card.space is not None or not world.files():
         return
     if method.pairing is not None and not card.pairs:
-        raise no_pairs(method.name, world.name)
+        raise no_pairs(method.name, called(world))
     if {"labels", "labelled_labels"} & {*method.batch} and not (card.labels or card.segments):
-        raise no_labels(method.name, world.name)
+        raise no_labels(method.name, called(world))
 
 
 def no_pairs(method: str, world: str) -> ValueError:
@@ -177,7 +177,7 @@ def no_labels(method: str, world: str) -> ValueError:
 
 def check_supervision(experiment: Experiment, data: Data) -> None:
     """Refuse data that cannot give what a method asks for: one sentence that says what can."""
-    method, world = experiment.objective, experiment.world.name
+    method, world = experiment.objective, called(experiment.world)
     if method.pairing is not None:
         if data.pairs is None and data.space is None:
             raise no_pairs(method.name, world)

@@ -13,7 +13,9 @@ from unweave.shapes import Float, Tensor
 from unweave.training.experiment import Experiment, Form
 
 LATENT_STATISTICS = ("kl", "mean", "variance_of_mean", "mean_variance", "variance_of_variance")
-"""What the history keeps of every latent: of a batch, its KL, the mean and variance of μ, and those of σ²."""
+"""What the history keeps of every latent: of a batch, its KL, the mean and variance of μ, and those of σ².
+
+Of a learned prior they are those of (μ − μ†)/σ† and of σ²/σ†²."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,10 @@ def summary(terms: Terms, code: Code | None) -> Float[Tensor, " column"]:
     losses = torch.stack([term.detach() for term in terms.values()])
     if code is None:
         return losses
-    mean, variance = code.mean.detach(), code.variance.detach()
+    plain = code.detach().standardised()
+    mean, variance = plain.mean, plain.variance
     per_latent = (
-        code.kl.detach().mean(0),
+        plain.kl.mean(0),
         mean.mean(0),
         mean.var(0, correction=0),
         variance.mean(0),

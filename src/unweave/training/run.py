@@ -1,6 +1,7 @@
 """A run that can be asked: its experiment, its model, its history, and what the model makes of images and codes."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from numbers import Integral
 from pathlib import Path
@@ -14,7 +15,7 @@ from unweave.data.world import Data, called
 from unweave.files import require_folder
 from unweave.models import Architecture, Model
 from unweave.models.method import NoCodes, NoDecoder
-from unweave.models.posteriors import Code
+from unweave.models.posteriors import Code, Deterministic
 from unweave.runs.folder import DamagedFile, RunFolder
 from unweave.runs.nearby import others_in_words
 from unweave.runs.state import state_of, steps
@@ -27,6 +28,9 @@ from unweave.training.history import History, read_history
 from unweave.training.labels import checked_labels, with_chosen
 
 RUN = "the folder of a run, with the config.json and model.safetensors that `unweave train` writes"
+
+N_CODES = 2048
+"""Examples whose codes stand in for a prior where there is none."""
 
 
 class Run:
@@ -199,7 +203,10 @@ class Run:
         n: int = 9,
         width: float = 2.5,
     ) -> Float[Tensor, "latent step ..."]:
-        """One row a latent: the image's code with that latent moved by ±width deviations of its prior."""
+        """One row a latent: the image's code with that latent moved by ±width deviations of its prior.
+
+        Where there is no prior (``ae``, ``qlae``) these are deviations of the codes of examples, from their mean.
+        """
         self.require_decoder()
         chosen = list(range(self.experiment.latents)) if latents is None else list(latents)
         if unknown := [latent for latent in chosen if latent not in range(self.experiment.latents)]:
@@ -211,13 +218,27 @@ class Run:
         return self.decode(codes.flatten(0, 1)).unflatten(0, (len(chosen), n))
 
     def start(self, image: Any = None, labels: Any = None) -> Code:
-        """The code of one image, or of the first example."""
+        """The code of one image, or of the first example; of a model without a prior, with that of its codes."""
         if image is None:
-            return self.encode(self.images(1), self.labels(1))
-        found = self.encode(image, None if labels is None else labels[None])
+            found = self.encode(self.images(1), self.labels(1))
+        else:
+            found = self.encode(image, None if labels is None else labels[None])
         if len(found.mean) != 1:
             raise ValueError(f"a traversal starts from one example, and {len(found.mean)} were given: choose one")
-        return found
+        if self.has_prior:
+            return found
+        codes = self._codes_of_examples
+        spread = codes.var(0, correction=0, keepdim=True).log()
+        return replace(found, prior_mean=codes.mean(0, keepdim=True), prior_log_variance=spread)
+
+    @property
+    def has_prior(self) -> bool:
+        """Whether training has drawn codes to a prior, or from one."""
+        return not isinstance(self.experiment.objective.posterior, Deterministic)
+
+    @cached_property
+    def _codes_of_examples(self) -> Float[Tensor, "sample latent"]:
+        return self.encode(self.images(N_CODES), self.labels(N_CODES)).mean
 
     @torch.no_grad()
     def sample(
@@ -225,17 +246,23 @@ class Run:
     ) -> Float[Tensor, "sample ..."]:
         """New examples: codes drawn from the prior, decoded.
 
-        Where the prior is one of labels, ``labels`` chooses some by name, ``{"shape": 2}``; the others are those of
-        examples of the data.
+        Where there is none (``ae``, ``qlae``) every latent is that of some example. Where the prior is one of labels,
+        ``labels`` chooses some by name, ``{"shape": 2}``; the others are those of examples of the data.
         """
         _require_count(n, "examples")
+        self.require_decoder()
         noise = rng.normal(seed, rng.Purpose.EVALUATE, 0, n, self.experiment.latents)
         if not self.experiment.objective.samples_by_label:
             if labels:
                 raise ValueError(f"{self.path} knows no labels: it was trained by {self.experiment.objective.name}")
-            return self.decode(noise)
+            return self.decode(noise if self.has_prior else self._mixed_codes(n, seed))
         mean, log_variance = self._prior_codes(n, labels or {}, seed)
         return self.decode(mean + torch.exp(0.5 * log_variance) * noise)
+
+    def _mixed_codes(self, n: int, seed: int) -> Float[Tensor, "sample latent"]:
+        """Codes put together of those of examples, each latent of another one."""
+        codes = self._codes_of_examples
+        return codes.gather(0, rng.integers(len(codes), seed, rng.Purpose.EVALUATE, 2, n, codes.shape[1]))
 
     def _prior_codes(self, n: int, chosen: Mapping[str, Any], seed: int) -> tuple[Tensor, Tensor]:
         """Mean and log-variance of the prior for labels of the data, some of them chosen."""

@@ -38,7 +38,7 @@ def latents_answer(opened: OpenRun) -> LatentsAnswer:
     """Every latent, the most informative first, and an example to start from."""
     found, run = described(opened), opened.with_data()
     code = found.code
-    furthest = float(code.mean.abs().double().quantile(SHARE, 0).nan_to_num(0.0).max())
+    furthest = float(code.standardised().mean.abs().double().quantile(SHARE, 0).nan_to_num(0.0).max())
     reach = max(REACH, float(np.ceil(furthest)))
     edges = np.linspace(-reach, reach, N_BINS + 1)
     start = int(code.mean.square().sum(1).argmin())
@@ -112,7 +112,8 @@ def diagnosis_answer(opened: OpenRun) -> DiagnosisAnswer:
 
 
 def _latent(found: Description, latent: int, edges: np.ndarray) -> LatentAnswer:
-    mean, sampled = found.code.mean[:, latent], found.code.sampled[:, latent]
+    plain = found.code.standardised()
+    mean, sampled = plain.mean[:, latent], plain.sampled[:, latent]
     low, high = mean.double().quantile(torch.tensor([0.01, 0.99], dtype=torch.float64)).tolist()
     return LatentAnswer(
         latent=latent,

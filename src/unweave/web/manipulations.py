@@ -117,7 +117,8 @@ def _opened(path: Path) -> OpenManipulation:
         raise NotReady(f"this manipulation is {state.column}: there is nothing to look at yet")
     data = Perturbed(str(path)).load()
     assert isinstance(data.alteration, Manipulated)
-    return OpenManipulation(signature(path), run.experiment.objective, replace(data, alteration=None), data.alteration)
+    originals = replace(data, alteration=data.alteration.before)
+    return OpenManipulation(signature(path), run.experiment.objective, originals, data.alteration)
 
 
 def _strength(opened: OpenManipulation, epsilon: float | None) -> float:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
+from torch import nn
 
 from unweave.config import number
 from unweave.data.pairings import Changes, Pairing, RandomPairs
+from unweave.models.autoencoder import Architecture
 from unweave.models.method import Batch, Context, Terms
 from unweave.models.objectives.objective import Objective, total_kl
 from unweave.models.posteriors import Code, Diagonal, Heads, Posterior
@@ -69,6 +71,15 @@ class GVAE(AdaGVAE):
     @property
     def batch(self) -> tuple[str, ...]:
         return ("images", "noise", "group")
+
+    def networks(self, architecture: Architecture) -> dict[str, nn.Module]:
+        factors, latents = len(architecture.labels), architecture.latents
+        if factors > latents:
+            raise ValueError(
+                f"{self.name} gives every factor a latent of its own: {factors} factors need at least as many latents,"
+                f" not {latents}; set latents to {factors} or more"
+            )
+        return super().networks(architecture)
 
     def posterior_noise(self, batch: Batch) -> Float[Tensor, "*any"]:
         """The noise, and beside it the number of the factor that changed in each pair."""

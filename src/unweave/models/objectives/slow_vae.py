@@ -62,7 +62,7 @@ def laplace_cross_entropy(
 ) -> Float[Tensor, "*any"]:
     """−E log Laplace(z; 0, 1/λ) for z ~ N(m, σ²), m = ``step`` ≥ 0."""
     # beyond 38 σ the folding is 0 in any float; not dividing there keeps gradients finite as σ → 0
-    far = step > 38.0 * deviation
+    far = step >= 38.0 * deviation
     ratio = torch.where(far, 38.0, step / torch.where(far, 1.0, deviation))
     # E|z| = σ √(2/π) e^{−m²/2σ²} + m (2 Φ(m/σ) − 1)
     folded = deviation * math.sqrt(2.0 / math.pi) * torch.exp(-0.5 * ratio.square()) + step * torch.erf(

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import torch
 
 from unweave.evaluation.encode import Encoded, factor_names
+from unweave.evaluation.types import types_of
 from unweave.metrics.geometry.coordinates import polar_or_cartesian
-from unweave.metrics.polarised.types import variable_types
 from unweave.metrics.supervised.mig import Mig, mig
 from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
@@ -33,7 +33,7 @@ class Alignment(Measure):
             raise ValueError(f"{run.experiment.world.name} has no factors that latents could lie along")
         found = mig(code.mean, code.factors.to(torch.int64))
         names, planes = factor_names(run.data), _planes(code, found)
-        n_active = variable_types(code.mean, code.variance, rule="mean_variance").count("active")
+        n_active = types_of(code, "mean_variance").count("active")
         return {
             "mig": float(found.score),
             "per_factor": dict(zip(names, found.per_factor.tolist())),

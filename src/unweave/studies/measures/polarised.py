@@ -14,7 +14,7 @@ from unweave.training.run import Run
 
 @dataclass(frozen=True)
 class Polarised(Measure):
-    """How many latents are active, mixed and passive, and what that costs."""
+    """How many latents are active, mixed and passive, and what that costs; σ² in units of a learned prior's."""
 
     name: ClassVar[str] = "polarised"
     n_samples: int = 10_000
@@ -29,7 +29,7 @@ class Polarised(Measure):
             "n_passive": types.count("passive"),
             "kl": code.kl.mean(0).tolist(),
             "kl_sum": code.kl.mean(0).sum().item(),
-            "mean_variance": code.variance.mean(0).tolist(),
+            "mean_variance": plain.variance.mean(0).tolist(),
             "reconstruction": describe(run, n=min(self.n_samples, 2048)).reconstruction,
             "traces": traces(plain.mean, sampled=plain.sampled).score,
         }
