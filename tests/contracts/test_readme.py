@@ -1,8 +1,11 @@
 """What the README says is so: commands are understood, code runs, links lead somewhere, numbers count."""
 
 import importlib
+import os
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -78,3 +81,34 @@ def test_every_extra_is_one() -> None:
 def test_make_knows_what_is_asked_of_it() -> None:
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert set(re.findall(r"make (\w+)", PAGE)) - {"sure"} <= set(targets)
+
+
+BARE = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in sys.argv[1].split(","):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+import numpy as np
+import unweave as uw
+from unweave.cli import main
+
+small = {"network": uw.MLP((4,), (4,)), "latents": 2, "steps": 3}
+run = uw.train(np.random.default_rng(0).random((20, 8, 8)), "runs/own", **small)
+assert run.encode(np.zeros((8, 8))).mean.shape == (1, 2)
+words = "train micro --network mlp --network.encoder-widths 4 --network.decoder-widths 4 --latents 2 --steps 3"
+assert main([*words.split(), "--folder", "runs/one"]) == main([*words.split(), "--seeds", "0:2"]) == 0
+"""
+
+
+def test_a_machine_that_only_trains_and_encodes_needs_four_packages(tmp_path: Path) -> None:
+    needed = {"torch", "numpy", "safetensors", "jaxtyping"}
+    asked = {requirement.partition(">")[0] for requirement in PROJECT["dependencies"]} - needed
+    imported = {"pillow": "PIL", "scikit-learn": "sklearn"}
+    hidden = ",".join(imported.get(name, name) for name in asked)
+    told = {**os.environ, "UNWEAVE_DATA": str(tmp_path / "data")}
+    done = subprocess.run([sys.executable, "-c", BARE, hidden], cwd=tmp_path, env=told, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -25,11 +25,14 @@ def print_json(value: Any) -> None:
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> None:
     """A table on standard output that breaks no word: with lines, else without, else one row below the other."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
     cells = [[_cell(value) for value in row] for row in rows]
     say(title)
+    try:
+        from rich.console import Console
+    except ImportError:  # a machine that only trains
+        _print_rows(columns, cells)
+        return
+    console = Console(highlight=False)
     for kind, between in BETWEEN.items():
         if widths := _widths(columns, cells, console.width - len(columns) * between - 1):
             right = [all(not isinstance(row[place], str) for row in rows) for place in range(len(columns))]
@@ -115,8 +118,11 @@ def patiently(words: str | Callable[[], str], quiet: bool = False) -> Iterator[N
 
 def say(text: str) -> None:
     """A line of plain words."""
-    from rich.console import Console
-
+    try:
+        from rich.console import Console
+    except ImportError:
+        print(_writable(text))
+        return
     Console(highlight=False, soft_wrap=True).print(_writable(text), markup=False)
 
 

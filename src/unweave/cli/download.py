@@ -1,6 +1,8 @@
 """How far data is that is rendered, fetched, converted or checked, once that takes a while."""
 
 import contextlib
+import importlib.util
+import sys
 import time
 from collections.abc import Iterator
 
@@ -11,18 +13,18 @@ from unweave.data.files import Progress
 @contextlib.contextmanager
 def shown() -> Iterator[Progress]:
     """A callback that shows on standard error how far it is: a bar in a terminal, a line every ten seconds in a log."""
-    from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    console, begun = Console(stderr=True), time.monotonic()
-    if not console.is_terminal:
+    if not sys.stderr.isatty() or importlib.util.find_spec("rich") is None:
         at = ["reading the data"]
         with patiently(lambda: at[0]):
             yield lambda what, done, total: at.__setitem__(0, f"{what}: {done:,} of {total:,}" if total else what)
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    begun = time.monotonic()
     parts = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Bar(*parts, console=console, transient=True) as bar:
+    with Bar(*parts, console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, object] = {}
 
         def show(what: str, done: int, total: int) -> None:
