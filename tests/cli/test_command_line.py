@@ -549,3 +549,18 @@ def test_data_that_is_there_in_a_moment_needs_no_progress(
     assert main(f"train photos {few} --plan.threads 1".split()) == 0
     told = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0] for line in told] == ["photos", "beta_vae on photos"]
+
+
+def test_a_study_says_in_a_log_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(console, "AGAIN", 0.01)
+    one = "uw.Experiment(Micro(), network=uw.MLP((4,), (4,)), latents=2, steps=300, seed=seed)"
+    Path("two.py").write_text(
+        "import unweave as uw\nfrom unweave.data.micro import Micro\n\n"
+        f"def study(size):\n    return uw.Study('two', tuple({one} for seed in (0, 1)))\n"
+    )
+    assert main("study run two.py --size smoke --store runs/two --executor here".split()) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert any(re.fullmatch(r"two: \d of 2 models: \d+ s so far", line) for line in told), told

@@ -2,11 +2,12 @@
 
 import argparse
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unweave.cli.console import print_json, say
+from unweave.cli.console import patiently, print_json, say
 from unweave.cli.narrow import narrow
 from unweave.cli.options import add_quiet, command, parse, real, whole
 from unweave.cli.study_look import look, tell_status
@@ -20,6 +21,7 @@ from unweave.studies.store import Store
 from unweave.studies.study import SIZES, Study
 from unweave.training.running import RunOptions
 from unweave.trusted import Untrusted, carry, is_trusted
+from unweave.words import number_of
 
 ACTIONS = {
     "run": "train and measure everything a recipe asks for; the same command again goes on",
@@ -197,6 +199,11 @@ def _parser(action: str) -> argparse.ArgumentParser:
 def _shown(name: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     if quiet:
         yield lambda done, total: None
+        return
+    if not sys.stderr.isatty():
+        at = [f"{name}: begun"]
+        with patiently(lambda: at[0]):
+            yield lambda done, total: at.__setitem__(0, f"{name}: {done:,} of {number_of(total, 'model')}")
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
