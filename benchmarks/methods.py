@@ -31,6 +31,9 @@ WORLDS: dict[str, World] = {"micro": Micro(), "dsprites": DSprites()}
 LEFT_OUT = ("perturbation",)
 """Begins with runs."""
 
+AS_MANY_AS_FACTORS = ("ws_gan", "label_gan", "known_factors")
+"""Methods whose latents are the factors."""
+
 
 def experiment_of(name: str, device: str, world: World = Micro()) -> Experiment:
     method: Method = FactorVAE(width=200) if name == "factor_vae" and device == "cpu" else OBJECTIVES[name]()
@@ -44,7 +47,7 @@ def experiment_of(name: str, device: str, world: World = Micro()) -> Experiment:
 def _latents(name: str, world: World) -> int:
     space = world.card().space
     assert space is not None
-    return len(space.sizes) if name in ("ws_gan", "label_gan") else 10
+    return len(space.sizes) if name in AS_MANY_AS_FACTORS else 10
 
 
 def ours(experiment: Experiment, data: Data) -> Callable[[int], None]:

@@ -9,7 +9,9 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from unweave.cli import main
 from unweave.models.objectives import OBJECTIVES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -35,6 +37,31 @@ def test_every_page_says_what_its_method_gains_in_a_picture(page: Path, script: 
     assert (DOCS / "images" / f"method_{page.stem}.png").stat().st_size > 1000
     for words in ("## What it gains", "## What is minimised", "## When to use it"):
         assert words in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_training_works_as_it_is_written(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    images = np.random.default_rng(0).integers(0, 256, (6, 16, 16), dtype=np.uint8)
+    np.savez("own.npz", images=images, labels=np.arange(6) % 3)
+    for number, image in enumerate(images):
+        place = Path(f"films/film{number // 3}/frame{number}.png")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(place)
+    lines = page.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    commands = [line.partition("#")[0].split() for line in lines if line.startswith("unweave train")]
+    assert commands
+    few = ["--steps", "2", "--batch-size", "4", "--quiet"]
+    for number, (_, *words) in enumerate(commands):
+        if "smallnorb" not in words:  # not on this machine, and nothing here is like it
+            words = ["shapes3d_like" if word == "shapes3d" else word for word in words]
+            assert main([*_without(words, "--steps", "--batch-size"), *few, "--folder", f"run{number}"]) == 0, words
+
+
+def _without(words: list[str], *options: str) -> list[str]:
+    kept = [place for place in range(len(words)) if not {words[place], words[max(0, place - 1)]} & {*options}]
+    return [words[place] for place in kept]
 
 
 def test_every_method_that_is_no_plain_vae_has_a_page() -> None:

@@ -1,12 +1,13 @@
 """What every method in the table promises: it learns, alone and in a stack, resumes to the bit, and opens again."""
 
+import importlib.util
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from unweave.data.micro import Micro
+from unweave.data.micro import SPACE, Micro
 from unweave.data.world import Data
 from unweave.models import OBJECTIVES, Method
 from unweave.models.networks import MLP, Conv, Maxout, Network
@@ -122,3 +123,14 @@ def test_what_is_kept_opens_again(name: str, data: Data) -> None:
     assert farthest(dict(model.state_dict()), engine.weights(0)) == 0.0
     held = {part: network.state_dict() for part, network in engine.networks.items()}
     assert kept_weights(one.objective, held).keys() == model.state_dict().keys()
+
+
+def test_every_method_can_be_timed() -> None:
+    place = Path(__file__).parents[2] / "benchmarks" / "methods.py"
+    found = importlib.util.spec_from_file_location("benchmark_of_methods", place)
+    assert found is not None
+    assert found.loader is not None
+    script = importlib.util.module_from_spec(found)
+    found.loader.exec_module(script)
+    for name in set(OBJECTIVES) - {*script.LEFT_OUT}:
+        script.experiment_of(name, "cpu").architecture((1, 32, 32), SPACE.sizes)  # it refuses latents that do not fit

@@ -216,6 +216,13 @@ def test_the_explorer_knows_the_labels_of_the_data_and_asks_for_those_of_others(
         client.app.state.catalogue.refresh()  # type: ignore[attr-defined]
         for page in ("latents", "diagnosis", "examples?n=3", "codes.npz?n=5"):
             assert client.get(f"/api/runs/learned/{page}").status_code == 200, page
+        shown = client.get("/api/runs/learned/latents").json()
+        code = describe(Run(folder / "learned"), n=2048).code
+        for one in shown["latents"]:
+            drawn = code.standardised().sampled[:, one["latent"]].clamp(shown["edges"][0], shown["edges"][-1])
+            wanted = np.histogram(drawn.numpy(), shown["edges"], density=True)[0]
+            assert one["sampled_histogram"] == pytest.approx(wanted.tolist(), abs=1e-3)
+            assert one["low"] == pytest.approx(float(code.mean[:, one["latent"]].quantile(0.01)), abs=1e-4)
         assert client.get("/api/compare?left=zero&right=learned").status_code == 200
         picture = io.BytesIO()
         Image.new("L", (32, 32)).save(picture, format="PNG")

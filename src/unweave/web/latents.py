@@ -35,7 +35,10 @@ def described(opened: OpenRun) -> Description:
 
 
 def latents_answer(opened: OpenRun) -> LatentsAnswer:
-    """Every latent, the most informative first, and an example to start from."""
+    """Every latent, the most informative first, and an example to start from.
+
+    Histograms are of codes in deviations of the prior, where a model learned one.
+    """
     found, run = described(opened), opened.with_data()
     code = found.code
     furthest = float(code.standardised().mean.abs().double().quantile(SHARE, 0).nan_to_num(0.0).max())
@@ -114,7 +117,7 @@ def diagnosis_answer(opened: OpenRun) -> DiagnosisAnswer:
 def _latent(found: Description, latent: int, edges: np.ndarray) -> LatentAnswer:
     plain = found.code.standardised()
     mean, sampled = plain.mean[:, latent], plain.sampled[:, latent]
-    low, high = mean.double().quantile(torch.tensor([0.01, 0.99], dtype=torch.float64)).tolist()
+    low, high = found.code.mean[:, latent].double().quantile(torch.tensor([0.01, 0.99], dtype=torch.float64)).tolist()
     return LatentAnswer(
         latent=latent,
         type=found.types[latent],

@@ -62,7 +62,7 @@ async function finished(place, run) {
     traversals: part("traversals", "Traversals", "Each row moves one latent from −2.5 to 2.5 and leaves the others alone. A passive latent's row is the same picture again and again."),
     rebuilt: part("rebuilt", "Originals and reconstructions", "Above, pictures of the world; below, what the model draws from their codes."),
     diagnosis: part("diagnosis", "Diagnosis"),
-    histograms: part("histograms", "Where the codes lie", "Filled: mean codes. Line: sampled codes. Dashed: the prior, a standard normal. The mean codes of a passive latent sit at 0, and its samples are pure noise: they follow the prior."),
+    histograms: part("histograms", "Where the codes lie", "Filled: mean codes. Line: sampled codes. Dashed: the prior, a standard normal (codes of a learned prior are shown in its deviations). The mean codes of a passive latent sit at 0, and its samples are pure noise: they follow the prior."),
     training: part("training", "Over training"),
     scores: part("scores", "Metrics"),
     about: part("about", "This run"),
