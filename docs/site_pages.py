@@ -117,8 +117,7 @@ def _kind(module: str) -> str:
 
 
 def _reference(kind: str, names: list[str]) -> str:
-    return (
-        f"# {kind.capitalize()}\n\n"
-        + "\n\n".join(f"::: {name}\n    options: {{heading_level: 2}}" for name in names)
-        + "\n"
-    )
+    # a run has most of its methods from the class that trains it
+    more = {name: ", inherited_members: true" if name.endswith(".Run") else "" for name in names}
+    blocks = (f"::: {name}\n    options: {{heading_level: 2{options}}}" for name, options in more.items())
+    return f"# {kind.capitalize()}\n\n" + "\n\n".join(blocks) + "\n"

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -79,3 +80,11 @@ def test_its_python_can_be_read(page: Path) -> None:
 def test_what_is_not_understood_would_be_noticed() -> None:
     with pytest.raises(AssertionError):
         test_a_command_is_understood("unweave show runs/demo --colour")
+
+
+def test_the_reference_has_all_that_a_run_can_be_asked() -> None:
+    """``run.sample`` and ``run.history`` too, which stand in a class that nobody imports."""
+    pytest.importorskip("mkdocs", reason="the site is not installed: pip install 'unweave[docs]'")
+    pages = runpy.run_path(str(ROOT / "docs" / "site_pages.py"))["python_names"]()
+    (options,) = re.findall(r"^::: unweave\.recipes\.opened\.Run\n    options: (.*)$", pages["api/functions.md"], re.M)
+    assert "inherited_members: true" in options

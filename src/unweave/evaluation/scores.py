@@ -168,6 +168,14 @@ class Scores(Mapping[str, Number]):
         rows[:] = self._rows()
         return rows if dtype is None else rows.astype(dtype)
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The same table as ``pl.DataFrame(scores)`` for what reads Arrow: polars before it took mappings."""
+        import polars as pl
+
+        columns = {name: number.value for name, number in self.numbers.items()}
+        one = pl.DataFrame({name: np.atleast_1d(np.asarray(value)) for name, value in columns.items()})
+        return one.__arrow_c_stream__(requested_schema)
+
     def to_polars(self) -> "pl.DataFrame":
         """The scores as a polars data frame, one row each."""
         import polars as pl
