@@ -129,7 +129,9 @@ def test_variances_stand_in_units_of_the_prior_wherever_types_stand_beside_them(
     assert [one.mean_variance for one in diagnosis.latents] == pytest.approx(wanted, rel=1e-5)
     assert MEASURES["polarised"](n_samples=n)(run)["mean_variance"][0] == pytest.approx(1.0, abs=1e-5)
     assert MEASURES["alignment"](n_samples=n)(run)["n_active"] == sum(one < 0.8 for one in wanted)
-    kept = uw.evaluate(run, n_samples=n, metrics="mig").to_plain()["latents"]
+    scored = uw.evaluate(run, n_samples=n, metrics="traces", representations=("mean",))
+    assert scored.scores["mean"]["traces"].value == pytest.approx(sum(wanted), rel=1e-5)
+    kept = scored.to_plain()["latents"]
     assert (kept["types"][0], kept["mean_variance"][0]) == ("passive", pytest.approx(1.0, abs=1e-5))
     row = summary({"loss": torch.zeros(())}, code)[1:].unflatten(0, (5, -1))
     assert row[3].tolist() == pytest.approx(wanted, rel=1e-5)

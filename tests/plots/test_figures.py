@@ -199,7 +199,7 @@ def test_traversals_have_their_labels() -> None:
     figure = images.traversals(noise(4, 5, 3, 8, 8), TYPES, [2.5, 0, 1, 0.001], [-2, -1, 0, 1, 2], [7, 3, 1, 0])
     words = [text.get_text() for text in figure.texts]
     assert words[:4] == ["latent 7", "active · 2.50 nats", "latent 3", "passive · 0.00 nats"]
-    assert words[8:] == ["−2", "−1", "0", "1", "2", "value of the latent"]
+    assert words[8:] == ["−2", "−1", "0", "1", "2", "value of the latent, in deviations"]
     assert figure.texts[0].get_color() == COLOURS["active"]
     renderer, width = figure.canvas.get_renderer(), figure.get_size_inches()[0] * DPI
     assert all(text.get_window_extent(renderer).x0 >= 0 for text in figure.texts)

@@ -120,7 +120,8 @@ def evaluate(
     for name in representations:
         pool = None if world is None else (getattr(world, name), world.factors)
         told = _named_more(watch, f"{name} codes")
-        variance = sample.variance if name == "mean" else None
+        # what is asked of variances is how many latents carry their prior's noise
+        variance = sample.standardised().variance if name == "mean" else None
         scores[name] = measurer.measure(getattr(sample, name), variance, pool, watch=told)
     asked = {"samples": n_samples, "interventions": interventions}
     correlated = tuple(getattr(run.experiment.world, "correlated", ()))
