@@ -13,11 +13,11 @@ MADE = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "turning.py
 @pytest.mark.parametrize("weight", [1.0, 1 / 3])
 def test_the_slopes_are_those_of_autograd(weight: float) -> None:
     generator = np.random.default_rng(0)
-    n, size, latents = 2, 7, MADE["N_LATENTS"]
+    n, size, latents = 2, 7, 3
     given = {"encoder": (n, 4, 2 * latents), "decoder": (n, latents + 1, 3)}
     weights = {name: generator.normal(size=shape) for name, shape in given.items()}
     x, noise = generator.normal(size=(n, size, 3)), generator.normal(size=(n, size, latents))
-    ours = MADE["_slopes"](weights, x, noise, np.ones((n, size, 1)), MADE["Setting"](size, weight, "glorot"))
+    ours = MADE["_slopes"](weights, x, noise, np.ones((n, size, 1)), MADE["Setting"](size, weight, "glorot", latents))
     tensors = {name: torch.tensor(value, requires_grad=True) for name, value in weights.items()}
     points, drawn = torch.tensor(x), torch.tensor(noise)
     heads = points @ tensors["encoder"][:, :3] + tensors["encoder"][:, 3:]
