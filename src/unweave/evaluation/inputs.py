@@ -11,6 +11,7 @@ import torch
 from unweave.evaluation.sampling import Draw, permutation
 from unweave.evaluation.truth import Truth
 from unweave.metrics import Information, Metric, information
+from unweave.metrics.dimension.nearest import Nearest
 from unweave.shapes import Float, Tensor
 
 
@@ -54,6 +55,11 @@ class Inputs:
         return self.codes + self.variance.sqrt() * noise.to(self.codes)
 
     @cached_property
+    def nearest(self) -> Nearest:
+        """The codes, with the distances between neighbours that every metric of dimension starts from."""
+        return Nearest(self.codes)
+
+    @cached_property
     def kl(self) -> Float[Tensor, "*model latent"]:
         variance = self.variance.clamp(min=1e-300 if self.variance.dtype == torch.float64 else 1e-38)
         # KL_j = ½ E[μ² + σ² − log σ² − 1]
@@ -74,6 +80,8 @@ class Inputs:
         options, needs = self._settings(row), row.needs.split()
         if row.counted:
             return row.function(self._informed(options.pop("n_bins", 20)), **options)
+        if row.nearest and model is None:
+            return row.function(self.nearest, **options)
         arguments = [self._argument(word, model) for word in needs if word not in ("seed", "split", "pairs")]
         if "pairs" in needs and (self.draw.test is not None or self.table.pool is not None):
             arguments = self._pool(model)

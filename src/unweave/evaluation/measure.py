@@ -16,7 +16,6 @@ from unweave.evaluation.inputs import Arrays, Inputs
 from unweave.evaluation.rows import Metrics, find_rows, is_named, row_among
 from unweave.evaluation.sampling import Draw, half, permutation, stretch, whole
 from unweave.evaluation.scores import Scores, about_one_factor, number
-from unweave.evaluation.tables import read_tables
 from unweave.evaluation.truth import Truth, as_truth
 from unweave.metrics import Metric
 from unweave.metrics.estimators.arrays import as_codes, check_count, check_lengths
@@ -65,6 +64,9 @@ def measure(
     True
     """
     if isinstance(codes, str | Path):
+        # arrays are measured without the worlds and files that this brings along
+        from unweave.evaluation.tables import read_tables
+
         (table,) = read_tables([codes])
         codes, variance = table.codes, table.variance if variance is None else variance
         factors = table.factors if factors is None else factors

@@ -88,6 +88,8 @@ class Metric:
     """Whether factors must be numbers: words have no order."""
     counted: bool = False
     """Whether it starts from counts, and takes a ready Information in place of codes and factors."""
+    nearest: bool = False
+    """Whether it starts from distances to nearest neighbours, and takes a ready Nearest in place of codes."""
     batched: bool = False
     """Whether ``codes`` may carry a leading model axis; the scores then carry it too."""
     compact: bool = False

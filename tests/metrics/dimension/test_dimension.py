@@ -8,9 +8,10 @@ import pytest
 import torch
 from sklearn.neighbors import NearestNeighbors
 
-from unweave.metrics.dimension import neighbours
+from unweave.metrics.dimension import nearest, neighbours
 from unweave.metrics.dimension.intrinsic import intrinsic
 from unweave.metrics.dimension.mle import mle
+from unweave.metrics.dimension.nearest import Nearest
 from unweave.metrics.dimension.neighbours import distinct, neighbour_distances
 from unweave.metrics.dimension.stable import stable_range
 from unweave.metrics.dimension.two_nn import two_nn
@@ -226,3 +227,25 @@ def test_many_directions_are_no_matter_for_a_tree():
     many, few = torch.from_numpy(cube(1200, 16)), torch.from_numpy(cube(1200, 4, embedded=16))
     assert neighbours._is_for_a_tree(few - few.mean(0))
     assert not neighbours._is_for_a_tree(many - many.mean(0))
+
+
+@pytest.mark.parametrize(
+    "points", [cube(300, 3), np.repeat(cube(200, 2, 5), 2, axis=0), np.ones((30, 2)), cube(3000, 3)]
+)
+def test_neighbours_that_are_searched_once_are_those_searched_twice(points, monkeypatch):
+    searches = []
+
+    def counted(*given, **rest):
+        searches.append(given)
+        return neighbour_distances(*given, **rest)
+
+    monkeypatch.setattr(nearest, "neighbour_distances", counted)
+    table = torch.from_numpy(points)
+    shared = Nearest(table)
+    assert mle(shared, n_asked=1000).score == mle(table, n_asked=1000).score
+    n_searches = len(searches)
+    found = two_nn(shared, n_asked=1000)
+    assert len(searches) == n_searches
+    for own, n_asked in ((found, 1000), (two_nn(shared, n_asked=100), 100)):
+        alone = two_nn(table, n_asked=n_asked)
+        assert (own.score, own.n_points) == (pytest.approx(alone.score, rel=1e-12), alone.n_points)

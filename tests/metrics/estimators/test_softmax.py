@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from unweave.metrics.estimators import softmax
 from unweave.metrics.estimators.softmax import fit_softmax, probabilities
 
 
@@ -69,3 +71,27 @@ def test_classes_may_be_absent() -> None:
     found = fit_softmax(codes, labels, n_classes=5)
     assert found.shape == (5, 4)
     assert probabilities(found, codes)[:, 3:].max() < 0.05
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_loss_and_gradient_are_pytorchs_whatever_the_size_of_the_scores(n_classes: int, scale: float) -> None:
+    codes, labels = table(n_classes)
+    problem = softmax._Problem(codes, labels, n_classes, cost=2.0, balanced=False)
+    weights = scale * np.random.default_rng(0).normal(size=problem.shape)
+    loss, gradient = problem.loss_and_gradient(weights.ravel())
+    free = torch.from_numpy(weights).requires_grad_()
+    scores = torch.from_numpy(np.column_stack([codes, np.ones(len(codes))])) @ free.T
+    scores = torch.cat([torch.zeros_like(scores), scores], dim=1) if n_classes == 2 else scores
+    wanted = torch.nn.functional.cross_entropy(scores, torch.from_numpy(labels))
+    wanted = wanted + 0.5 * free[:, :-1].square().sum() / (2.0 * len(codes))
+    wanted.backward()
+    assert loss == pytest.approx(float(wanted.detach()), rel=1e-12)
+    np.testing.assert_allclose(gradient.reshape(problem.shape), free.grad, rtol=1e-10, atol=1e-13 * scale)
+
+
+@pytest.mark.parametrize("capability", ["AVX512", "AVX2"])
+def test_both_exponentials_are_the_same(capability: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    table = np.random.default_rng(0).normal(size=(3, 50)) * 20
+    np.testing.assert_allclose(softmax._exp(table.copy()), np.exp(table), rtol=1e-14)

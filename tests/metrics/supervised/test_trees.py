@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.ensemble import GradientBoostingClassifier
 
-from unweave.metrics.supervised.trees import fast_trees, fast_trees_of_all, sklearn_trees, thresholds
+from unweave.metrics.supervised.trees import _probability, fast_trees, fast_trees_of_all, sklearn_trees, thresholds
 
 
 def table(n_classes: int, n_samples: int = 500, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -62,3 +63,10 @@ def test_columns_fitted_together_are_those_fitted_one_by_one() -> None:
         np.testing.assert_allclose(fitted.importance, alone.importance, rtol=1e-12)
         np.testing.assert_array_equal(fitted.train, alone.train)
         np.testing.assert_array_equal(fitted.test, alone.test)
+
+
+@pytest.mark.parametrize("n_classes", range(3, 20))
+def test_chances_of_few_classes_are_those_of_long_rows(n_classes: int) -> None:
+    scores = np.random.default_rng(n_classes).normal(0, 3, (50, 2 * n_classes)).astype(np.float32)
+    wanted = [torch.from_numpy(part).double().softmax(1).numpy() for part in np.split(scores, 2, axis=1)]
+    np.testing.assert_allclose(_probability(scores, n_classes), np.concatenate(wanted, axis=1), rtol=1e-5)

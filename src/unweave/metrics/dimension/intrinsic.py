@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from unweave import rng
-from unweave.metrics.dimension.mle import NEIGHBOURS, Mle, checked, distinct_distances, mle, mle_of
+from unweave.metrics.dimension.mle import NEIGHBOURS, Mle, checked, mle, mle_of
+from unweave.metrics.dimension.nearest import distinct_distances
 from unweave.metrics.dimension.two_nn import TwoNN, two_nn, two_nn_of
 from unweave.metrics.estimators.arrays import as_codes, check_count
 from unweave.shapes import Float, Tensor

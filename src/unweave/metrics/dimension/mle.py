@@ -38,12 +38,11 @@ from typing import Any
 
 import torch
 
-from unweave import rng
-from unweave.metrics.dimension.neighbours import distinct, neighbour_distances
+from unweave.metrics.dimension.nearest import Nearest
 from unweave.metrics.dimension.stable import Stable, stable_range
 from unweave.metrics.estimators.arrays import as_codes, check_count
 from unweave.metrics.row import DISTANCES, Metric
-from unweave.shapes import Float, Int, Tensor
+from unweave.shapes import Float, Tensor
 
 NEIGHBOURS = (3, 5, 10, 20)
 N_ASKED = 10_000
@@ -82,8 +81,8 @@ def mle(
     random are averaged; their neighbours lie among all.
     """
     chosen = checked(neighbours, averaging)
-    table = as_codes(codes)
-    distances = distinct_distances(table, chosen[-1], n_asked)
+    nearest = codes if isinstance(codes, Nearest) else Nearest(as_codes(codes))
+    distances = nearest.distances(chosen[-1], n_asked)
     if distances is None:
         zeros = torch.zeros(len(chosen), dtype=torch.float64)
         return Mle(0.0, chosen, zeros, zeros, zeros, stable_range(chosen, zeros.tolist()), 1)
@@ -98,34 +97,6 @@ def mle_of(
     both = {"levina_bickel": _mean_of_estimates(inverses), "mackay_ghahramani": 1.0 / inverses.mean(1)}
     stable = stable_range(neighbours, both[averaging].tolist())
     return Mle(stable.value, neighbours, both[averaging], **both, stable=stable, n_points=len(distances))
-
-
-def distinct_distances(
-    points: Float[Tensor, "sample feature"], n_neighbours: int, n_asked: int
-) -> Float[Tensor, "asked neighbour"] | None:
-    """Neighbour distances of at most so many points, without repeated ones; None where all points are one."""
-    check_count(n_asked, "n_asked", least=3)
-    enough = n_neighbours < len(points) <= n_asked
-    distances = neighbour_distances(points, n_neighbours) if enough else None
-    if distances is not None and bool((distances[:, 0] > 0).all()):
-        return distances
-    kept = distinct(points)
-    if len(kept) == 1:
-        return None
-    if len(kept) <= n_neighbours:
-        raise ValueError(
-            f"{n_neighbours} neighbours need at least {n_neighbours + 1} distinct points, given {len(kept)} of"
-            f" {len(points)}; ask for fewer neighbours"
-        )
-    return neighbour_distances(kept, n_neighbours, asked=_asked(kept, n_asked))
-
-
-def _asked(points: Float[Tensor, "sample feature"], n_asked: int) -> Int[Tensor, " row"] | None:
-    """Of many points some at random, in the order of the table; all of few."""
-    if len(points) <= n_asked:
-        return None
-    order = rng.words(0, rng.Purpose.EVALUATE, 0, len(points), 1)[:, 0].argsort(stable=True)
-    return order[:n_asked].sort().values.to(points.device)
 
 
 def _inverse(distances: Float[Tensor, "sample k"]) -> Float[Tensor, " sample"]:
@@ -163,6 +134,7 @@ ROW = Metric(
     better="neither",
     invariant_to=DISTANCES,
     at_chance="0 for a constant code; about the number of latents for white noise",
+    nearest=True,
     paper="levina2004maximum",
     example='mle(codes, averaging="mackay_ghahramani").per_k',
     most_rows=N_ASKED,

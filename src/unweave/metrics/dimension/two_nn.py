@@ -24,7 +24,8 @@ from typing import Any
 
 import torch
 
-from unweave.metrics.dimension.mle import N_ASKED, distinct_distances
+from unweave.metrics.dimension.mle import N_ASKED
+from unweave.metrics.dimension.nearest import Nearest
 from unweave.metrics.estimators.arrays import as_codes
 from unweave.metrics.row import CURVE, DISTANCES, Metric
 from unweave.shapes import Float, Tensor
@@ -50,7 +51,8 @@ def two_nn(codes: Any, *, anchor: float = 0.9, n_asked: int = N_ASKED) -> TwoNN:
     """
     if not 0.0 < anchor < 1.0:
         raise ValueError(f"anchor must lie between 0 and 1, not {anchor}")
-    distances = distinct_distances(as_codes(codes), 2, n_asked)
+    nearest = codes if isinstance(codes, Nearest) else Nearest(as_codes(codes))
+    distances = nearest.distances(2, n_asked)
     if distances is None:
         none = torch.zeros(0, dtype=torch.float64)
         return TwoNN(0.0, none, none, 1)
@@ -83,6 +85,7 @@ ROW = Metric(
     better="neither",
     invariant_to=DISTANCES,
     at_chance="0 for a constant code; about the number of latents for white noise; infinite on a grid",
+    nearest=True,
     paper="facco2017estimating",
     example="two_nn(codes).n_points",
     most_rows=N_ASKED,

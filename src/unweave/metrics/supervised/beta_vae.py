@@ -97,9 +97,10 @@ def beta_vae_of_draws(
 
 
 def _distances(table: Float[Tensor, "sample latent"], blocks: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    kept: tuple[list[Tensor], list[Tensor]] = [], []
     for which, first, second in blocks:
         # mean over pairs of |z₁ − z₂|
-        difference = gather(table, first).sub_(gather(table, second))
+        difference = gather(table, first, kept[0]).sub_(gather(table, second, kept[1]))
         yield difference.abs_().mean(1).cpu().numpy(), which
 
 

@@ -138,7 +138,8 @@ def _active(variance: Float[np.ndarray, " latent"], prune: str, threshold: float
 
 
 def _variance(table: Float[Tensor, "*batch sample latent"]) -> Float[Tensor, "*batch latent"]:
-    centred = table - table.mean(-2, keepdim=True)
+    """In the memory of the table, which every caller has made for this."""
+    centred = table.sub_(table.mean(-2, keepdim=True))
     return centred.square_().sum(-2) / max(table.shape[-2] - 1, 1)
 
 
@@ -152,8 +153,9 @@ def _drawn_votes(
     n_factors: int,
 ) -> Int[np.ndarray, "latent factor"]:
     votes = np.zeros((table.shape[1], n_factors), np.int64)
+    kept: list[Tensor] = []
     for which, rows in fixed_batches(groups, n_batches, batch_size, generator):
-        votes += _count(_stillest(gather(table, rows), variance), which, votes.shape)
+        votes += _count(_stillest(gather(table, rows, kept), variance), which, votes.shape)
     return votes
 
 

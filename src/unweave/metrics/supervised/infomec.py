@@ -119,7 +119,9 @@ def _neighbours(
     columns = truth.values.unbind(-1)
 
     def tell(code: Float[Tensor, " sample"]) -> Float[Tensor, " factor"]:
-        return torch.stack([neighbour_information(code, factor, n_neighbours) for factor in columns])
+        # sorted once for all factors, for sorting it again takes a seventh of the time
+        code, order = code.sort()
+        return torch.stack([neighbour_information(code, factor[order], n_neighbours) for factor in columns])
 
     return torch.stack(side_by_side(tell, scaled.unbind(-1)))
 
@@ -164,5 +166,5 @@ ROW = Metric(
     paper="hsu2023disentanglement",
     example="infomec(codes, factors).share",
     scores=("modularity", "explicitness", "compactness"),
-    on_cpu="linear classifiers",
+    on_cpu="linear classifiers and nearest neighbours",
 )

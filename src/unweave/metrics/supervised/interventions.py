@@ -29,7 +29,7 @@ class Grouped:
 def grouped(factors: Int[np.ndarray, "sample factor"]) -> Grouped:
     """Group the rows. A factor that takes (nearly) every value once cannot be held fixed and is refused."""
     moving = np.flatnonzero((factors != factors[0]).any(0))
-    order = np.argsort(factors[:, moving], axis=0, kind="stable").T
+    order = np.argsort(factors[:, moving].T, axis=1, kind="stable")
     starts, sizes, anchors = [], [], []
     for column in moving:
         labels = factors[:, column]
@@ -54,7 +54,7 @@ def fixed_batches(
     """Which factor is fixed, and rows that share one value of it, a block of batches at a time."""
     for n in _blocks(n_batches, batch_size):
         which = generator.integers(len(table.factors), size=n)
-        anchor = _anchors(table, which[:, None], generator)
+        anchor = _anchors(table, which[:, None], 1, generator)
         rows = _companions(table, which[:, None], np.broadcast_to(anchor, (n, batch_size)), generator)
         yield table.factors[which], rows
 
@@ -65,15 +65,19 @@ def fixed_pairs(
     """Which factor is shared, and pairs of rows that share its value, each pair its own value."""
     for n in _blocks(n_batches, batch_size):
         which = generator.integers(len(table.factors), size=n)
-        first = _anchors(table, np.broadcast_to(which[:, None], (n, batch_size)), generator)
+        first = _anchors(table, which[:, None], batch_size, generator)
         yield table.factors[which], first, _companions(table, which[:, None], first, generator)
 
 
 def gather(
-    table: Float[Tensor, "sample latent"], rows: Int[np.ndarray, "batch row"]
+    table: Float[Tensor, "sample latent"], rows: Int[np.ndarray, "batch row"], kept: list[Tensor] | None = None
 ) -> Float[Tensor, "batch row latent"]:
-    """The drawn rows of the table, on its device."""
-    return table.index_select(0, torch.from_numpy(rows.ravel()).to(table.device)).view(*rows.shape, -1)
+    """The drawn rows of the table, on its device; in the memory of the block before where a list keeps it."""
+    places = torch.from_numpy(rows.ravel()).to(table.device)
+    kept = [] if kept is None else kept
+    if not kept or len(kept[0]) < len(places):
+        kept[:] = [table.new_empty(len(places), table.shape[1])]
+    return torch.index_select(table, 0, places, out=kept[0][: len(places)]).view(*rows.shape, -1)
 
 
 def _blocks(n_batches: int, batch_size: int) -> Iterator[int]:
@@ -82,19 +86,22 @@ def _blocks(n_batches: int, batch_size: int) -> Iterator[int]:
         yield min(at_once, n_batches - start)
 
 
-def _anchors(table: Grouped, which: np.ndarray, generator: np.random.Generator) -> Int[np.ndarray, "batch sample"]:
-    """A random row for each place, of those that have a companion: values come as often as in the table."""
-    uniform = generator.random(which.shape)
-    rows = np.empty(which.shape, np.int64)
-    for moving, anchors in enumerate(table.anchors):
-        here = which == moving
-        rows[here] = anchors[(uniform[here] * len(anchors)).astype(np.int64)]
-    return rows
+def _anchors(
+    table: Grouped, which: Int[np.ndarray, "batch 1"], n: int, generator: np.random.Generator
+) -> Int[np.ndarray, "batch sample"]:
+    """So many random rows, of those that have a companion: values come as often as in the table."""
+    uniform = generator.random((len(which), n))
+    sizes = np.array([len(anchors) for anchors in table.anchors])
+    place = (uniform * sizes[which]).astype(np.int64)
+    return np.concatenate(table.anchors).take(place + (np.cumsum(sizes) - sizes)[which])
 
 
 def _companions(
     table: Grouped, which: np.ndarray, rows: np.ndarray, generator: np.random.Generator
 ) -> Int[np.ndarray, "batch sample"]:
     """A random row, with replacement, of the same group as each row."""
-    offset = (generator.random(rows.shape) * table.size[which, rows]).astype(np.int64)
-    return table.order[which, table.start[which, rows] + offset]
+    # rows of one table after another, which NumPy finds faster than those of two numbers
+    place, own = which * table.order.shape[1] + rows, which * table.order.shape[1]
+    offset = (generator.random(rows.shape) * table.size.take(place)).astype(np.int64)
+    offset += table.start.take(place) + own
+    return table.order.take(offset)

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.shapes import Float, Int
+from unweave.shapes import Bool, Float, Int
 
 N_STEPS = 100
 """Newton steps at most; a piecewise quadratic of two unknowns ends after some ten."""
 TOLERANCE = 1e-9
 """Of the gradient, relative to the one at the origin."""
+N_HALVINGS = 30
+Evaluated = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Objective, gradient and Newton step at a point."""
 
 
 def linear_svc(
@@ -67,7 +70,8 @@ class _Problem:
     ) -> "_Problem":
         order = np.argsort(feature, kind="stable")
         values, sorted_labels = feature[order], labels[order]
-        by_class = np.argsort(sorted_labels, kind="stable")
+        # the fewer bytes, the faster: small numbers are sorted by counting
+        by_class = np.argsort(sorted_labels.astype(np.min_scalar_type(labels.max())), kind="stable")
         # rank within (class, value) as one integer, so that one search serves all classes
         keys = sorted_labels[by_class] * (len(values) + 1) + by_class
         own = _prefix(values[by_class])
@@ -76,31 +80,32 @@ class _Problem:
     def solve(self) -> tuple[Float[np.ndarray, " row"], Float[np.ndarray, " row"]]:
         """Damped Newton, all rows together, until no gradient is left."""
         slope, intercept = np.zeros(len(self.classes)), np.zeros(len(self.classes))
-        objective, gradient, step = self._newton(slope, intercept)
-        scale = np.abs(gradient).max(0)
+        known = self._newton(slope, intercept)
+        scale = np.abs(known[1]).max(0)
         for _ in range(N_STEPS):
-            moving = np.abs(gradient).max(0) > TOLERANCE * scale
+            moving = np.abs(known[1]).max(0) > TOLERANCE * scale
             if not moving.any():
                 break
-            size = self._step_size((slope, intercept), objective, gradient, step * moving)
-            slope, intercept = slope + size * step[0] * moving, intercept + size * step[1] * moving
-            objective, gradient, step = self._newton(slope, intercept)
+            slope, intercept, known = self._step(slope, intercept, known, moving)
         return slope, intercept
 
-    def _step_size(
-        self, at: tuple[np.ndarray, np.ndarray], objective: np.ndarray, gradient: np.ndarray, step: np.ndarray
-    ) -> Float[np.ndarray, " row"]:
-        size = np.ones(len(objective))
-        descent = (gradient * step).sum(0)
-        for _ in range(30):
-            reached = self._newton(at[0] + size * step[0], at[1] + size * step[1])[0]
-            short = reached > objective * (1 + 1e-14) + 1e-4 * size * descent
+    def _step(
+        self, slope: np.ndarray, intercept: np.ndarray, known: Evaluated, moving: Bool[np.ndarray, " row"]
+    ) -> tuple[np.ndarray, np.ndarray, Evaluated]:
+        """The rows that move after a step, halved until it gains enough, and what is known there."""
+        objective, gradient, step = known
+        step = step * moving
+        size, descent = np.ones(len(objective)), (gradient * step).sum(0)
+        for _ in range(N_HALVINGS):
+            reached = slope + size * step[0], intercept + size * step[1]
+            found = self._newton(*reached)
+            short = found[0] > objective * (1 + 1e-14) + 1e-4 * size * descent
             if not short.any():
                 break
             size[short] /= 2
-        return size
+        return *reached, found
 
-    def _newton(self, slope: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _newton(self, slope: np.ndarray, intercept: np.ndarray) -> Evaluated:
         """Objective, gradient and Newton step, from the sums of 1, x and x² over the samples inside the margin."""
         inside = self._below(slope, intercept, 1.0)[1]
         every, own = self._below(-slope, -intercept, 1.0)

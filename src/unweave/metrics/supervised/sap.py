@@ -99,10 +99,14 @@ def _squared_correlation(
 def _accuracies(parts: Split, backend: str) -> Float[np.ndarray, "latent factor"]:
     predict = {"exact": _exact, "sklearn": _sklearn, "bins": _bins}[backend]
     matrix = np.zeros((parts.codes.shape[1], parts.factors.shape[1]))
-    for k, (labels, truth) in enumerate(zip(parts.factors.T, parts.test_factors.T)):
-        classes, targets = np.unique(labels, return_inverse=True)
-        for j, (train, test) in enumerate(zip(parts.codes.T, parts.test_codes.T)):
-            chosen = predict(train, targets, test) if len(classes) > 1 else np.zeros(len(test), np.int64)
+    known = [np.unique(labels, return_inverse=True) for labels in parts.factors.T]
+    for j, (train, test) in enumerate(zip(parts.codes.T, parts.test_codes.T)):
+        # sorted once for all factors, for what is sorted is quickly sorted again
+        order = np.argsort(train, kind="stable") if backend == "exact" else np.arange(len(train))
+        for k, ((classes, targets), truth) in enumerate(zip(known, parts.test_factors.T)):
+            chosen = np.zeros(len(test), np.int64)
+            if len(classes) > 1:
+                chosen = predict(train[order], targets[order], test)
             matrix[j, k] = np.mean(classes[chosen] == truth)
     return matrix
 

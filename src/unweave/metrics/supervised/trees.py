@@ -10,12 +10,13 @@ histograms of a level are one sum of rows over sorted samples.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import torch
 
 from unweave.metrics.supervised.forest import DEPTH, N_TOGETHER, Forest, Scratch, Splits, Thresholds
-from unweave.shapes import Float, Int, UInt8
+from unweave.shapes import Float, Int, Tensor, UInt8
 
 N_ROUNDS = 100
 RATE = 0.1
@@ -23,6 +24,8 @@ N_BINS = 128
 N_FEW = 1000
 """Up to so many samples all thresholds are offered."""
 TINY = 1e-30
+VECTOR = 16
+"""Numbers that a processor takes at once, at most."""
 
 
 @dataclass(frozen=True)
@@ -112,31 +115,37 @@ def _together(n_trees: list[int]) -> list[list[int]]:
     return bundles
 
 
+# many small steps, of which PyTorch would keep an account for gradients
+@torch.inference_mode()
 def _boost(
     forest: Forest, unseen: Thresholds, columns: list[Int[np.ndarray, " sample"]], n_rounds: int
 ) -> list[Fitted]:
     """One classifier for each column of labels; a tree is a column of all tables here."""
     classes, targets = zip(*(np.unique(labels, return_inverse=True) for labels in columns))
     truths, priors = zip(*(_truth_and_priors(own, len(known)) for own, known in zip(targets, classes)))
-    ends = np.cumsum([len(prior) for prior in priors])
+    ends = np.cumsum([len(prior) for prior in priors]).tolist()
     owners = [slice(end - len(prior), end) for end, prior in zip(ends, priors)]
+    blocks = [(slice(own[0].start, own[-1].stop), n) for n, own in _runs(owners)]
     # (K − 1)/K, for more than two classes only
     shares = [1.0 if len(known) == 2 else (len(known) - 1) / len(known) for known in classes]
     factor = np.repeat(np.array(shares, np.float32), [len(prior) for prior in priors])
     truth = np.concatenate(truths, axis=1)
     scores, new = (np.repeat(np.concatenate(priors)[None], n, axis=0) for n in (len(truth), unseen.n_samples))
-    importance = np.zeros((len(factor), forest.n_latents))
+    probability, importance = np.empty_like(truth), np.zeros((len(factor), forest.n_latents))
     generator = np.random.default_rng(0)
     for _ in range(n_rounds):
-        probability = np.concatenate([_probability(scores[:, own]) for own in owners], axis=1)
+        for some, n_trees in blocks:
+            probability[:, some] = _probability(scores[:, some], n_trees)
         order = generator.permutation(forest.n_latents)
         for some in _portions(len(factor)):
-            levels, leaf = forest.grow(truth[:, some] - probability[:, some], order)
+            residual = forest.scratch.take("residual", (len(truth), some.stop - some.start))
+            levels, leaf = forest.grow(np.subtract(truth[:, some], probability[:, some], out=residual), order)
             importance[some] += _gained(levels, forest.n_latents)
             places = _places(leaf, forest.scratch)
-            step = RATE * _newton(levels[-1].sums, probability[:, some], places, factor[some])
-            scores[:, some] += step.take(places)
-            new[:, some] += step.take(_places(unseen.descend(levels), forest.scratch))
+            # from here on the residuals' memory serves for p (1 − p)
+            step = RATE * _newton(levels[-1].sums, probability[:, some], places, factor[some], out=residual)
+            scores[:, some] += _looked_up(step, places, forest.scratch)
+            new[:, some] += _looked_up(step, _places(unseen.descend(levels), forest.scratch), forest.scratch)
     return [
         Fitted(
             _share(_even(importance[own].sum(0), forest.binned)),
@@ -145,6 +154,11 @@ def _boost(
         )
         for own, known in zip(owners, classes)
     ]
+
+
+def _runs(owners: list[slice]) -> list[tuple[int, list[slice]]]:
+    """Columns of labels with as many trees as their neighbours, and how many these are."""
+    return [(n, list(own)) for n, own in groupby(owners, key=lambda own: own.stop - own.start)]
 
 
 def _portions(n_trees: int) -> list[slice]:
@@ -167,37 +181,56 @@ def _truth_and_priors(targets: Int[np.ndarray, " sample"], n_classes: int) -> tu
     return truth, np.log(share).astype(np.float32)
 
 
-def _probability(scores: Float[np.ndarray, "sample tree"]) -> Float[np.ndarray, "sample tree"]:
-    tensor = torch.from_numpy(scores)
-    return (tensor.sigmoid() if scores.shape[1] == 1 else tensor.softmax(1)).numpy()
+def _probability(scores: Float[np.ndarray, "sample tree"], n_trees: int) -> Float[np.ndarray, "sample tree"]:
+    """Of columns of labels side by side, so many trees each."""
+    if n_trees == 1:
+        return torch.from_numpy(scores).sigmoid().numpy()
+    rows = scores.reshape(-1, n_trees)
+    if n_trees >= VECTOR:
+        return torch.from_numpy(rows).softmax(1).numpy().reshape(scores.shape)
+    # PyTorch goes through rows shorter than a vector number by number. Here they are as long, with chances of 0 between
+    # their own, at places where adding up the halves of vectors is adding one number after the other
+    places = [*range(0, VECTOR * max(1, n_trees - 4), VECTOR), 8, 4, 2, 1][:n_trees]
+    wide = np.full((len(rows), VECTOR * max(1, n_trees - 4)), -np.inf, np.float32)
+    wide[:, places] = rows
+    return torch.from_numpy(wide).softmax(1).numpy()[:, places].reshape(scores.shape)
 
 
 def _decide(scores: Float[np.ndarray, "sample tree"]) -> Int[np.ndarray, " sample"]:
     return (scores[:, 0] > 0).astype(np.int64) if scores.shape[1] == 1 else scores.argmax(1)
 
 
-def _places(leaf: UInt8[np.ndarray, "sample tree"], scratch: Scratch) -> Int[np.ndarray, "sample tree"]:
+def _places(leaf: UInt8[np.ndarray, "sample tree"], scratch: Scratch) -> Int[Tensor, "sample tree"]:
     """Each sample's leaf among those of all trees, one after another."""
-    # small numbers first: a cast of bytes to words while adding takes twice as long
+    # small numbers first, and PyTorch for the larger: casts of bytes while adding take three times as long
     own = np.arange(leaf.shape[1]) * 2**DEPTH
-    small = np.int16 if len(own) < 2**12 else np.int64
-    places = scratch.take(f"places of {len(leaf)}", leaf.shape, np.int64)
-    places[:] = leaf + own.astype(small)
-    return places
+    small = leaf + own.astype(np.int16 if len(own) < 2**12 else np.int64)
+    places = torch.from_numpy(scratch.take("places", leaf.shape, np.int64))
+    return places.copy_(torch.from_numpy(small))
 
 
 def _newton(
     sums: Float[np.ndarray, "side node tree"],
     probability: Float[np.ndarray, "sample tree"],
-    places: Int[np.ndarray, "sample tree"],
+    places: Int[Tensor, "sample tree"],
     factor: Float[np.ndarray, " tree"],
+    out: Float[np.ndarray, "sample tree"],
 ) -> Float[np.ndarray, " leaf"]:
     """(K − 1)/K · Σ residual / Σ p (1 − p) in every leaf."""
     slope = sums.transpose(2, 1, 0).ravel()
-    weight = torch.from_numpy(probability * (1.0 - probability)).flatten()
-    curvature = torch.zeros(len(slope)).scatter_add_(0, torch.from_numpy(places).flatten(), weight).numpy()
+    weight = np.multiply(probability, np.subtract(1.0, probability, out=out), out=out)
+    curvature = torch.zeros(len(slope)).scatter_add_(0, places.flatten(), torch.from_numpy(weight).view(-1)).numpy()
     stretch = np.repeat(factor, 2**DEPTH) * slope
     return np.where(curvature < TINY, np.float32(0), stretch / np.maximum(curvature, TINY))
+
+
+def _looked_up(
+    step: Float[np.ndarray, " leaf"], places: Int[Tensor, "sample tree"], scratch: Scratch
+) -> Float[np.ndarray, "sample tree"]:
+    """Every sample's step in every tree."""
+    found = scratch.take("table", tuple(places.shape))
+    torch.index_select(torch.from_numpy(step), 0, places.flatten(), out=torch.from_numpy(found).view(-1))
+    return found
 
 
 def _bin(codes: Float[np.ndarray, "sample latent"], edges: list[np.ndarray]) -> Int[np.ndarray, "latent sample"]:
