@@ -60,44 +60,42 @@ class _Problem:
         share = n_samples / (n_classes * counts[targets]) if balanced else np.ones(n_samples)
         self.share = share / n_samples
         self.penalty = 1.0 / (cost * n_samples)
-        # tables for all steps: a new one's memory would cost as much as the exponentials
+        # one table for all steps: a new one's memory would cost as much as the exponentials
         self.scores = np.empty((self.shape[0], n_samples))
-        # rows of zeros at the end, for BLAS takes four at a time and is slow with what is left
-        self.weighted = np.zeros((-(-self.shape[1] // 4) * 4, n_samples))
         self.own = targets * n_samples + np.arange(n_samples)
         self.longest = np.linalg.norm(self.columns, axis=0).max()
-        # Σ_i s_i y_i x_i, the part of the gradient that no step changes
-        truth = np.arange(n_classes)[-self.shape[0] :, None] == targets
-        self.pull = (truth * self.share) @ self.columns.T
+        # with rows of zeros at the end, for BLAS takes four at a time and is slow with what is left
+        self.padded = np.concatenate([self.columns, np.zeros((-self.shape[1] % 4, n_samples))])
 
     def loss_and_gradient(self, flat: Float[np.ndarray, " weight"]) -> tuple[float, Float[np.ndarray, " weight"]]:
         weights = flat.reshape(self.shape)
-        loss, push = self._softmax(weights) if len(weights) > 1 else self._sigmoid(weights)
+        loss, pull = self._softmax(weights) if len(weights) > 1 else self._sigmoid(weights)
         free = weights.copy()
         free[:, -1] = 0.0
         # Σ_i s_i (−log p_i) + ½ λ‖w‖², and its gradient Σ_i s_i (p_i − y_i) x_i + λ w
-        gradient = push - self.pull + self.penalty * free
+        gradient = (pull @ self.padded.T)[:, : self.shape[1]] + self.penalty * free
         return loss + 0.5 * self.penalty * float(np.vdot(free, free)), gradient.ravel()
 
-    def _softmax(self, weights: Float[np.ndarray, "class feature"]) -> tuple[float, Float[np.ndarray, "class feature"]]:
-        """The loss, and Σ_i s_i p_i x_i."""
+    def _softmax(self, weights: Float[np.ndarray, "class feature"]) -> tuple[float, Float[np.ndarray, "class sample"]]:
+        """The loss, and s (p − y)."""
         scores = np.matmul(weights, self.columns, out=self.scores)
         # |w x| ≤ ‖w‖ ‖x‖: the largest score is taken off only where its exponential might be too large
-        if np.linalg.norm(weights, axis=1).max() * self.longest > LARGE:
+        # (or where that overflows itself)
+        if not np.linalg.norm(weights, axis=1).max() * self.longest <= LARGE:
             scores -= scores.max(0)
         own = scores.take(self.own)
-        parts = _exp(scores)
-        total = parts.sum(0)
-        # the columns are fewer than the classes, so they are what is multiplied
-        n_columns = len(self.columns)
-        np.multiply(self.columns, self.share / total, out=self.weighted[:n_columns])
-        return float(self.share @ (np.log(total) - own)), (parts @ self.weighted.T)[:, :n_columns]
+        chances = _exp(scores)
+        total = chances.sum(0)
+        chances *= self.share / total
+        # a difference sample by sample: of two sums nothing exact would be left where the fit is nearly perfect
+        chances.ravel()[self.own] -= self.share
+        return float(self.share @ (np.log(total) - own)), chances
 
-    def _sigmoid(self, weights: Float[np.ndarray, "1 feature"]) -> tuple[float, Float[np.ndarray, "1 feature"]]:
-        scores = weights @ self.columns
+    def _sigmoid(self, weights: Float[np.ndarray, "1 feature"]) -> tuple[float, Float[np.ndarray, "1 sample"]]:
+        scores, truth, share = (torch.from_numpy(one) for one in (weights @ self.columns, self.targets, self.share))
         # log(1 + eˢ) − y s
-        loss = self.share @ (np.logaddexp(0.0, scores[0]) - self.targets * scores[0])
-        return float(loss), (self.share * torch.from_numpy(scores).sigmoid().numpy()) @ self.columns.T
+        loss = share * (torch.nn.functional.softplus(scores, threshold=1000.0) - truth * scores)
+        return float(loss.sum()), (share * (scores.sigmoid() - truth)).numpy()
 
 
 def _exp(table: Float[np.ndarray, "class sample"]) -> Float[np.ndarray, "class sample"]:

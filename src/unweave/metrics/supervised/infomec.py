@@ -166,5 +166,5 @@ ROW = Metric(
     paper="hsu2023disentanglement",
     example="infomec(codes, factors).share",
     scores=("modularity", "explicitness", "compactness"),
-    on_cpu="linear classifiers and nearest neighbours",
+    on_cpu="linear classifiers",
 )
