@@ -73,7 +73,7 @@ def test_classes_may_be_absent() -> None:
     assert probabilities(found, codes)[:, 3:].max() < 0.05
 
 
-@pytest.mark.parametrize(("n_classes", "scale"), [(2, 1.0), (3, 1.0), (6, 1.0), (3, 1000.0), (6, 1000.0)])
+@pytest.mark.parametrize(("n_classes", "scale"), [(2, 1.0), (2, 400.0), (3, 1.0), (6, 1.0), (3, 1000.0), (6, 1000.0)])
 def test_loss_and_gradient_are_pytorchs_whatever_the_size_of_the_scores(n_classes: int, scale: float) -> None:
     codes, labels = table(n_classes)
     problem = softmax._Problem(codes, labels, n_classes, cost=2.0, balanced=False)

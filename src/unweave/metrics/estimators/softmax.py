@@ -94,7 +94,7 @@ class _Problem:
     def _sigmoid(self, weights: Float[np.ndarray, "1 feature"]) -> tuple[float, Float[np.ndarray, "1 sample"]]:
         scores, truth, share = (torch.from_numpy(one) for one in (weights @ self.columns, self.targets, self.share))
         # log(1 + eˢ) − y s
-        loss = share * (torch.nn.functional.softplus(scores, threshold=1000.0) - truth * scores)
+        loss = share * (torch.nn.functional.softplus(scores, threshold=700.0) - truth * scores)
         return float(loss.sum()), (share * (scores.sigmoid() - truth)).numpy()
 
 
