@@ -100,6 +100,8 @@ CHEAP = {"objective", "likelihood", "optimiser"}
 
 NEEDED: dict[str, dict[str, Any]] = {
     "semi_vae": {"latents": 3},
+    "gvae": {"latents": 3},
+    "ml_vae": {"latents": 3},
     "known_factors": {"latents": 3},
     "ws_gan": {"latents": 3, "network": {"name": "conv", "channels": [2, 2], "kernels": [4, 4], "hidden": 2}},
     "label_gan": {"latents": 3, "network": {"name": "conv", "channels": [2, 2], "kernels": [4, 4], "hidden": 2}},

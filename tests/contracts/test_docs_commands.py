@@ -5,6 +5,8 @@ import importlib
 import re
 import runpy
 import shlex
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -42,16 +44,20 @@ TYPED = [pytest.param(line, id=f"{page.stem}: {line[8:60]}") for page in PAGES f
 
 
 @pytest.fixture(autouse=True)
-def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with pictures, a table and code of one's own."""
+def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder with pictures, a table and code of one's own, which is forgotten after."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
     for module, kind in OWN.items():
         main(["new", kind, module, "--folder", str(tmp_path)])
-    for folder in ("photos", "frames"):
+    for folder in ("photos", "frames", "films"):
         (tmp_path / folder).mkdir()
         for number in range(2):
             Image.fromarray(np.full((4, 4), number, np.uint8)).save(tmp_path / folder / f"{number}.png")
     (tmp_path / "people.csv").write_text("a,species\n1,x\n2,y\n")
     monkeypatch.chdir(tmp_path)
+    yield
+    for module in OWN:
+        sys.modules.pop(module, None)
 
 
 def test_there_is_something_to_type() -> None:
