@@ -94,3 +94,17 @@ def test_the_reference_has_all_that_a_run_can_be_asked() -> None:
     pages = runpy.run_path(str(ROOT / "docs" / "site_pages.py"))["python_names"]()
     (options,) = re.findall(r"^::: unweave\.recipes\.opened\.Run\n    options: (.*)$", pages["api/functions.md"], re.M)
     assert "inherited_members: true" in options
+
+
+def anchors(page: Path) -> set[str]:
+    """What headings are linked by: their words in small letters, joined by hyphens."""
+    titles = re.findall(r"^#+ (.+)$", BLOCK.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_headings_find_them(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", BLOCK.sub("", page.read_text(encoding="utf-8")))
+    places = [((page.parent / file).resolve() if file else page, anchor) for file, anchor in links]
+    lost = [anchor for place, anchor in places if place.suffix == ".md" and anchor not in anchors(place)]
+    assert lost == []
