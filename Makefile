@@ -30,10 +30,11 @@ test-slow: $(VENV)/installed-dev browser
 browser:
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || sh tests/web/install_chromium.sh
 
+# shapes are checked by `make test`: the oldest jaxtyping makes its checks anew for every dataclass, which takes hours
 test-oldest:
 	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/pip install -q -c constraints-oldest.txt -e ".[dev]"
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -n 2 -m "not slow" -W "ignore::DeprecationWarning"
+	JAXTYPING_DISABLE=1 PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -n 2 -m "not slow" -W "ignore::DeprecationWarning"
 
 wheel: $(VENV)/installed-dev
 	$(BIN)/pip install -q -c constraints.txt build

@@ -8,11 +8,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from jaxtyping import install_import_hook
 
-install_import_hook("unweave", "beartype.beartype")
+if "JAXTYPING_DISABLE" not in os.environ:
+    install_import_hook("unweave", "beartype.beartype")
 
-import hypothesis  # noqa: E402
-import pytest  # noqa: E402
-import torch  # noqa: E402
+import hypothesis
+import pytest
+import torch
 
 # no example is late on a shared machine, and the same ones come every time
 hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)

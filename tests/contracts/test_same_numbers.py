@@ -322,6 +322,8 @@ GROUPS = {
 } | edge_cases.GROUPS
 CLOSE = {"studies", "data", *edge_cases.GROUPS}
 """Groups without training and without fits that stop early: float64, to the fifth digit."""
+OF_TODAY = {"edges of estimators", "edges of statistics", "edges of data"}
+"""Groups with words of NumPy, warnings of SciPy and pixels of Pillow, which older ones have otherwise."""
 
 
 def numbers_of(value: Any) -> Any:
@@ -376,6 +378,8 @@ def everything(group: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_numbers_are_those_of_last_year(group: str) -> None:
+    if group in OF_TODAY and np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        pytest.skip("written down with the packages of constraints.txt")
     known, found = json.loads(KNOWN.read_text())[group], everything(group)
     assert found.keys() ^ known.keys() == set(), "cases that are new or gone: run this file to write them down"
     assert [*differences(found, known, close=_tolerance(group))] == []

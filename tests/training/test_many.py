@@ -1,5 +1,6 @@
 """How many models make a fleet and how many fleets, which errors are a GPU's, and who goes on after one."""
 
+import inspect
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -67,7 +68,7 @@ def test_what_is_said_of_fleets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(many, "form_of", lambda method, data: None)
     for n, fit, place in ((4, 2, "cpu"), (4, 8, "cpu"), (4, 8, "cuda"), (4, 9999, "cuda"), (4, 10_000, "cuda")):
         monkeypatch.setattr(many, "models_that_fit", lambda experiment, form, fit=fit: fit)
-        many._parts.__wrapped__(pairs(n), None, gpu if place == "cuda" else BASE.world.load())  # type: ignore[attr-defined]
+        inspect.unwrap(many._parts)(pairs(n), None, gpu if place == "cuda" else BASE.world.load())
     assert said == [
         "4 models in 2 fleets of up to 2: 2 fit, so 100% of the memory is in use",
         "4 models in one fleet: 8 fit, so 50% of the memory is in use",
