@@ -112,11 +112,8 @@ class Images(World):
                 f"{self.path} holds a single image, and a model learns how images differ: give a folder or file of many"
             )
         known = replace(self, digest=digest, colour=self._colour(array), where=str(self._root().absolute()))
-        found, called = (
-            known._look(array),
-            self.called or self._root().absolute().stem,
-        )
-        return replace(known, found=found, called=called, path=_plain_path(self.path))
+        called = self.called or self._root().absolute().stem
+        return replace(known, found=known._look(array), called=called, path=_plain_path(self.path))
 
     def near(self, folder: Path) -> World:
         """Where the images were, where the path says, or beside the run."""
