@@ -138,6 +138,8 @@ class Method(ABC):
     measured: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     at_once: ClassVar[int] = 16
     """On a GPU, models of a mapped fleet that step together; a fleet is filled up to a multiple with doubles."""
+    exact_decoders: ClassVar[bool] = False
+    """On a GPU, whether decoders of a mapped fleet keep fp32 between layers, whatever the plan's precision."""
 
     @property
     def batch(self) -> tuple[str, ...]:

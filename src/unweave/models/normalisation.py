@@ -1,6 +1,7 @@
 """Layers that normalise: batch normalisation, spectral normalisation of weights, and rows of unit length."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -19,6 +20,8 @@ class BatchNorm(Moving):
     begins_as_made = ("weight", "bias")
     running_mean: Tensor
     running_variance: Tensor
+    product: Callable[..., tuple[Tensor, Tensor, Tensor]] | None = None
+    """Rectifier and norm at once, for a stack of models that are mapped: the result, the next running statistics."""
 
     def __init__(self, channels: int, momentum: float = 0.1, epsilon: float = 1e-5) -> None:
         super().__init__()
@@ -27,9 +30,19 @@ class BatchNorm(Moving):
         self.register_buffer("running_variance", torch.ones(channels))
         self.momentum, self.epsilon = momentum, epsilon
 
-    def forward(self, x: Float[Tensor, "batch channel *place"]) -> Float[Tensor, "batch channel *place"]:
+    def forward(
+        self, x: Float[Tensor, "batch channel *place"], *, leak: float = 1.0
+    ) -> Float[Tensor, "batch channel *place"]:
+        """The norm of x, or of what a rectifier with the slope ``leak`` below 0 makes of it."""
+        held = (self.running_mean, self.running_variance)
+        if self.training and self.product is not None:
+            found, mean, variance = self.product(
+                x, self.weight, self.bias, *held, leak=leak, momentum=self.momentum, epsilon=self.epsilon
+            )
+            self.fresh = {"running_mean": mean, "running_variance": variance}
+            return found
+        x = x if leak == 1 else functional.leaky_relu(x, leak) if leak else torch.relu(x)
         if not self.training:
-            held = (self.running_mean, self.running_variance)
             return functional.batch_norm(x, *held, self.weight, self.bias, eps=self.epsilon)
         found, mean, inverse = torch.native_batch_norm(
             x, self.weight, self.bias, None, None, True, self.momentum, self.epsilon
@@ -49,6 +62,8 @@ class SpectralNorm(Moving):
 
     u: Tensor
     v: Tensor
+    product: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]] | None = None
+    """All of it at once, for a stack of models that are mapped: the weight, the next u, the next v."""
 
     def __init__(self, weight: Shaped[Tensor, "output ..."]) -> None:
         super().__init__()
@@ -56,6 +71,10 @@ class SpectralNorm(Moving):
             self.register_buffer(name, torch.full((size,), 1.0 / math.sqrt(size)))
 
     def forward(self, weight: Float[Tensor, "output ..."]) -> Float[Tensor, "output ..."]:
+        if self.training and self.product is not None:
+            found, u, v = self.product(weight, self.u, self.v)
+            self.fresh = {"u": u, "v": v}
+            return found
         matrix, u, v = weight.flatten(1), self.u, self.v
         if self.training:
             held = matrix.detach()

@@ -23,14 +23,16 @@ from triton.runtime import interpreter
 from unweave.data.micro import Micro
 from unweave.data.world import Data
 from unweave.models import LIKELIHOODS, OBJECTIVES
-from unweave.models.kernels import correlation, last
+from unweave.models.kernels import batch_norm, correlation, folding, last, mapped_layers, spectral
 from unweave.models.kernels.adam import adam_stack
 from unweave.models.kernels.conv_stack import conv_stack
-from unweave.models.kernels.mapped_layers import MappedTrunk
+from unweave.models.kernels.mapped_layers import MappedBatchNorm, MappedSpectralNorm, MappedTrunk, map_convolutions
 from unweave.models.kernels.posterior import Totals, coded, latent_statistics, mapped_code
 from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.networks import Conv
+from unweave.models.networks.conv import ConvDecoder
 from unweave.models.networks.gan import SLOPE, SpectralTrunk
+from unweave.models.normalisation import BatchNorm, SpectralNorm
 from unweave.models.objectives.annealed_vae import AnnealedVAE
 from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.models.objectives.factor_vae import FactorVAE
@@ -179,6 +181,77 @@ def leaky(precision: str, channels: int) -> dict[str, float]:
     return {key: _far(one, other) for key, one, other in zip(keys, seen(mapped), seen(trunks[0]), strict=True)}
 
 
+def decoders(precision: str, channels: int) -> dict[str, float]:
+    """Decoders under ``vmap`` by the kernels and by PyTorch: outputs, and slopes by codes and weights."""
+    torch.manual_seed(0)
+    last.PROGRAMS = 3
+    made = [ConvDecoder(4, (channels, 14, 16), (16, 16, 32), 8) for _ in range(2)]
+    for parameter in (parameter for one in made for parameter in one.parameters()):
+        torch.nn.init.normal_(parameter, 0.0, 0.2)
+    names, codes = [name for name, _ in made[0].named_parameters()], torch.randn(2, 5, 4)
+    held = {name: torch.stack([one.get_parameter(name).detach() for one in made]) for name in names}
+    mapped = deepcopy(made[0])
+    map_convolutions(mapped, "tf32x3", precision)
+    results = []
+    for decoder in (mapped, made[0]):
+        given = [one.clone().requires_grad_() for one in (codes, *held.values())]
+        out = torch.vmap(lambda one, z, net=decoder: functional_call(net, one, (z,)))(
+            dict(zip(names, given[1:])), given[0]
+        )
+        slope = torch.randn(out.shape, generator=torch.Generator().manual_seed(1))
+        results.append([out, *torch.autograd.grad((out * slope).sum(), given)])
+    assert mapped.product is not None
+    return {key: _far(own, other) for key, own, other in zip(["out", "codes", *names], *results, strict=True)}
+
+
+def norms() -> dict[str, float]:
+    """Layers that normalise, under ``vmap``, by kernels and by PyTorch in double precision; two models in one stack."""
+    generator = torch.Generator().manual_seed(3)
+    spectral.COLUMNS, spectral.ROWS, spectral.BLOCK = 4, 2, 8  # several parts, of which the last is not full
+    batch_norm.SPAN, batch_norm.ROWS = 8, 4
+    found: dict[str, float] = {}
+    for shape in ((5, 7), (6, 3, 4, 4)):
+        layer, weight = SpectralNorm(torch.zeros(shape)), torch.randn(2, *shape, generator=generator)
+        held = {name: torch.rand(2, *one.shape, generator=generator) for name, one in layer.named_buffers()}
+        found |= _beside(layer, MappedSpectralNorm(), held, weight, f"spectral {len(shape)}")
+    for n, (size, leak) in enumerate((((19, 32), 0.0), ((3, 32, 2, 5), 0.2), ((2, 64, 3, 3), 1.0))):
+        layer, x = BatchNorm(size[1]), torch.randn(2, *size, generator=generator) + 0.7
+        held = {name: torch.randn(2, size[1], generator=generator) for name, _ in layer.named_parameters()}
+        held |= {name: torch.rand(2, size[1], generator=generator) for name, _ in layer.named_buffers()}
+        found |= _beside(layer, MappedBatchNorm(), held, x, f"batch {n}", leak=leak)
+    return found
+
+
+def folds() -> dict[str, float]:
+    """Pieces of transposed convolutions added up by the kernel and by PyTorch: 4×4 and 2×2, one channel and three."""
+    folding.BLOCK = 64
+    found = {}
+    for kernel, channels in ((4, 1), (4, 3), (2, 1)):
+        pieces = torch.randn(2, 3, 4, 5, kernel, kernel, channels)
+        found[f"{kernel} {channels}"] = _far(folding.folded(pieces), mapped_layers._folded(pieces))
+    return found
+
+
+def _beside(layer: Any, product: Any, held: Any, x: torch.Tensor, name: str, **options: float) -> dict[str, float]:
+    """What a layer makes, its next state, and its slopes: distances from those without the product."""
+    results = []
+    for own, dtype in ((product, torch.float32), (None, torch.float64)):
+        layer.product = own
+        learned = [part for part, _ in layer.named_parameters()]
+        given = {part: one.to(dtype).requires_grad_(part in learned) for part, one in held.items()}
+        seen = x.to(dtype).requires_grad_()
+
+        def one(parts: Any, x: torch.Tensor) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+            made = functional_call(layer, parts, (x,), options)
+            return made, dict(layer.fresh)
+
+        made, fresh = torch.vmap(one)(given, seen)
+        slope = torch.randn(made.shape, generator=torch.Generator().manual_seed(1)).to(dtype)
+        slopes = torch.autograd.grad((made * slope).sum(), [seen, *(given[part] for part in learned)])
+        results.append([made, *fresh.values(), *slopes])
+    return {f"{name} {n}": _far(own, other) for n, (own, other) in enumerate(zip(*results, strict=True))}
+
+
 def _far(given: torch.Tensor, expected: torch.Tensor) -> float:
     return ((given - expected).norm() / expected.norm().clamp(min=1e-9)).item()
 
@@ -281,7 +354,8 @@ if __name__ == "__main__":
     precise = precision or "fp32"
     others = {
         "adam": adam, "discriminators": lambda: discriminators(precise), "leaky": lambda: leaky(precise, 1),
-        "leaky colours": lambda: leaky(precise, 3), "company": company, "codes": codes,
+        "leaky colours": lambda: leaky(precise, 3), "company": company, "codes": codes, "norms": norms, "folds": folds,
+        "decoders": lambda: decoders(precise, 1), "colour decoders": lambda: decoders(precise, 3),
     }  # fmt: skip
     with watched():
         found = others[name]() if name in others else distances(name, precise)

@@ -100,3 +100,23 @@ def test_the_fused_update_is_adam_and_leaves_frozen_models() -> None:
     assert found["moved"] == 0.0
     assert found["frozen"] == 0.0
     assert found["rounded"] < 1e-6
+
+
+def test_layers_that_normalise_are_pytorchs() -> None:
+    found = interpreted("norms")
+    assert len(found) == 2 * 4 + 3 * 6
+    assert max(found.values()) < 2e-6, found
+
+
+def test_pieces_are_added_up_as_pytorch_does() -> None:
+    found = interpreted("folds")
+    assert len(found) == 3
+    assert max(found.values()) < 1e-6, found
+
+
+@pytest.mark.parametrize(("case", "most"), [("decoders", 2e-6), ("colour decoders", 2e-6), ("decoders in bf16", 0.25)])
+def test_mapped_decoders_are_pytorchs(case: str, most: float) -> None:
+    found = interpreted(case)
+    assert len(found) == 2 + 4 + 6
+    assert max(found.values()) < most, found
+    assert most < 0.1 or max(found.values()) > 1e-3, "nothing was rounded"

@@ -14,7 +14,8 @@ from torch import nn
 from unweave.models.autoencoder import Autoencoder
 from unweave.models.kernels.aside import Later, aside, in_turn
 from unweave.models.kernels.code_stack import CodeStack, code_stack
-from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down
+from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision
+from unweave.models.kernels.decoder import in_rows, inner_images, inner_images_backward, outputs_by_channel
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
 from unweave.models.kernels.encoder import bias_of, covers, encoded_images, encoded_images_backward, join_of
 from unweave.models.kernels.first import ready
@@ -22,7 +23,6 @@ from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.layout import Layout, layout_of
 from unweave.models.kernels.pixels import BITS, BYTES, FLOATS, MASKS, Frame, pitch
 from unweave.models.kernels.posterior import coded, stacked_code
-from unweave.models.kernels.resident import up_forward
 from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.kernels.sums import add_up
 from unweave.models.layers import Convolution
@@ -134,10 +134,8 @@ class ConvStack:
         hidden = dense_forward(self.dense, code, weights, product, activate=True, dtype=stored)
         wide = dense_forward(self.spread, hidden, weights, product, activate=True, dtype=stored)
         first = self.deconvolutions[0]
-        images = [wide.unflatten(2, (first.height, first.width, first.n_small))]
         *inner, last = self.deconvolutions
-        for join in inner:
-            images.append(up_forward(join, images[-1], weights, product))
+        images = inner_images(inner, wide.unflatten(2, (first.height, first.width, first.n_small)), weights, product)
         fused = self._fused
         loss, pixels, sums = last_forward(last, frame, examples if fused else None, images[-1], weights, product)
         kept = [code, hidden, *images, pixels, sums]
@@ -148,9 +146,7 @@ class ConvStack:
     def _likelihood(self, parameters: Tensor, examples: Tensor, pixels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         frame, likelihood = self._frame(examples), self.template.architecture.likelihood
         leaves = {"pixels": pixels}
-        # [small row, small column, row parity, column parity, channel] to [channel, row, column]
-        outputs = pixels.unflatten(4, (2, 2, pitch(frame.channels)))[..., : frame.channels]
-        outputs = outputs.permute(0, 1, 6, 2, 4, 3, 5).flatten(5, 6).flatten(3, 4)
+        outputs = in_rows(pixels, frame.channels)
         cropped = outputs[..., frame.top : frame.top + frame.height, frame.left : frame.left + frame.width]
         if likelihood.learns_noise:
             leaves["log_noise"] = self.layout.views(parameters)["log_noise"].detach().requires_grad_()
@@ -171,21 +167,13 @@ class ConvStack:
             pixels = slopes["pixels"].to(stored)
         else:
             parts = sums[..., : 4 * pitch(last.n_big)] * slopes["loss"][..., None]
-        # every row of parts holds the four parities of every channel
-        parts = parts.unflatten(2, (4, pitch(last.n_big)))[..., : last.n_big].flatten(1, 2)
-        later(add_up, parts, bias_of(gradients, last, last.n_big))
+        later(add_up, outputs_by_channel(parts, last.n_big), bias_of(gradients, last, last.n_big))
         below = inner[-1]
         slope = last_backward(
             last, last.n_big, pixels, slopes.get("loss"), images[-1], weights, gradients, product,
             bias_gradient=bias_of(gradients, below, below.n_big), later=later,
         )  # fmt: skip
-        for place in range(len(inner) - 1, -1, -1):
-            join, image = inner[place], images[place]
-            later(correlate, join, slope, image, gradients, product)
-            below = inner[place - 1]
-            bias = bias_of(gradients, below, below.n_big) if place else None
-            slope = down(join, slope, weights, product, like=image, bias_gradient=bias, later=later)
-        flat = slope.flatten(2)
+        flat = inner_images_backward(inner, images, slope, weights, gradients, product, later).flatten(2)
         later(dense_weight_gradient, self.spread, flat, hidden, gradients, product)
         flat = dense_input_gradient(self.spread, flat, weights, product, dtype=stored, like=hidden)
         later(dense_weight_gradient, self.dense, flat, code, gradients, product)

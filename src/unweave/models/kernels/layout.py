@@ -52,13 +52,12 @@ class Layout:
 
     def rows(self, tensors: Mapping[str, Shaped[Tensor, "model ..."]]) -> Shaped[Tensor, "model size"]:
         """Stacked parameters (or their gradients) as rows."""
-        parts = []
+        parts, nothing = [], next(iter(tensors.values())).new_zeros(1).expand(self.align)
         for name, order, size in zip(self.names, self.orders, self.sizes):
             stacked = tensors[name]
             moved = stacked if order == tuple(range(len(order))) else stacked.permute(0, *(axis + 1 for axis in order))
             part = moved.reshape(stacked.shape[0], -1)
-            spare = size - part.shape[1]
-            parts.append(torch.nn.functional.pad(part, (0, spare)) if spare else part)
+            parts += [part, nothing[: size - part.shape[1]].expand(len(part), -1)]
         return torch.cat(parts, dim=1)
 
     def fitted(self, flat: Tensor) -> Tensor:
@@ -74,9 +73,15 @@ ALIGNED = 64
 """Values that a row and each of its parameters begin at a multiple of, where that matters: 256 bytes."""
 
 
-def layout_of(module: torch.nn.Module, *, kernels: bool = False, aligned: bool = False) -> Layout:
-    """The layout of a module's parameters. For kernels, convolution weights lie as [row, column, big, small]."""
-    named = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
+def layout_of(
+    module: torch.nn.Module, *, kernels: bool = False, aligned: bool = False, buffers: bool = False
+) -> Layout:
+    """The layout of a module's parameters, or of its buffers.
+
+    For kernels, convolution weights lie as [row, column, big, small].
+    """
+    held = module.named_buffers() if buffers else module.named_parameters()
+    named = {name: tuple(tensor.shape) for name, tensor in held}
     orders = tuple(_order(shape, kernels) for shape in named.values())
     return Layout(tuple(named), tuple(named.values()), orders, ALIGNED if kernels or aligned else 1)
 

@@ -13,8 +13,9 @@ from torch import nn
 
 from unweave.models.kernels.layout import layout_of
 from unweave.models.layers import Convolution, Deconvolution
-from unweave.models.networks.conv import ConvTrunk
+from unweave.models.networks.conv import ConvDecoder, ConvTrunk
 from unweave.models.networks.gan import SLOPE, SpectralTrunk
+from unweave.models.normalisation import BatchNorm, SpectralNorm
 from unweave.shapes import Float, Tensor
 
 Way = Literal["down", "up"]
@@ -27,18 +28,26 @@ LEAST_CHANNELS = 16
 """Of both images; products of fewer are not worth a kernel."""
 
 
-def map_convolutions(network: nn.Module, product: str, precision: str) -> None:
+def map_convolutions(network: nn.Module, product: str, precision: str, *, decoders: bool = True) -> None:
     """Let the convolutions of a network that will be mapped over models use these products.
 
-    Trunks of convolutions go through fused kernels with the given precision, as they do in fleets of VAEs.
+    Trunks of convolutions, and ``decoders``, go through fused kernels with the given precision, as they do in fleets of
+    VAEs; layers that normalise have kernels of their own.
     """
+    from unweave.models.kernels.batch_norm import takes
     from unweave.models.kernels.encoder import covers
 
     for layer in network.modules():
         if isinstance(layer, Convolution | Deconvolution):
             layer.product = Mapped(product, "down" if isinstance(layer, Convolution) else "up")
+        if isinstance(layer, SpectralNorm):
+            layer.product = MappedSpectralNorm()
+        if isinstance(layer, BatchNorm) and takes(len(layer.weight)):
+            layer.product = MappedBatchNorm()
         if isinstance(layer, ConvTrunk) and not covers(*_channels(layer)):
             layer.product = MappedTrunk(layer.convolutions, product, precision)
+        if decoders and isinstance(layer, ConvDecoder) and not covers(*_decoder_channels(layer)):
+            layer.product = MappedDecoder(layer, precision)
         if isinstance(layer, SpectralTrunk) and precision == "bf16" and not covers(*_channels(layer), first_most=128):
             layer.product = MappedTrunk(layer.convolutions, product, precision, SLOPE)
 
@@ -46,6 +55,11 @@ def map_convolutions(network: nn.Module, product: str, precision: str) -> None:
 def _channels(trunk: ConvTrunk | SpectralTrunk) -> tuple[list[int], int]:
     shapes = [layer.weight.shape for layer in trunk.convolutions if isinstance(layer, Convolution)]
     return [shape[0] for shape in shapes], shapes[0][1]
+
+
+def _decoder_channels(decoder: ConvDecoder) -> tuple[list[int], int]:
+    shapes = [layer.weight.shape for layer in decoder.deconvolutions if isinstance(layer, Deconvolution)]
+    return [shape[0] for shape in reversed(shapes)], shapes[-1][1]
 
 
 def try_kernels(product: str, device: str) -> None:
@@ -101,11 +115,35 @@ class MappedTrunk:
         return x
 
 
+class MappedDecoder:
+    """All transposed convolutions of a decoder, rectified between them; only to be called under ``torch.vmap``."""
+
+    def __init__(self, decoder: ConvDecoder, precision: str) -> None:
+        from unweave.models.kernels.convolutions import PRECISIONS
+        from unweave.models.kernels.encoder import join_of
+
+        self.layout, self.precision = layout_of(decoder.deconvolutions, kernels=True), PRECISIONS[precision]
+        _, height, width = decoder.coarse
+        places = range(len(decoder.deconvolutions))
+        self.joins = [join_of(self.layout, str(place), (height << place, width << place)) for place in places]
+
+    def __call__(self, x: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+        found: Tensor = _TrunkOfOne.apply(x, self, *(parameters[name] for name in self.layout.names))
+        return found
+
+    def stacked(self, x: Float[Tensor, "model batch channel height width"], given: Sequence[Tensor]) -> Tensor:
+        """The outputs of all models."""
+        from unweave.models.kernels.decoder import Decoded
+
+        made: Tensor = Decoded.apply(x, self.layout, self.joins, self.precision, *given)
+        return made
+
+
 class _TrunkOfOne(torch.autograd.Function):
-    """Stands for the trunk of one model until ``vmap`` asks for that of all."""
+    """Stands for the trunk or decoder of one model until ``vmap`` asks for that of all."""
 
     @staticmethod
-    def forward(x: Tensor, trunk: MappedTrunk, *given: Tensor) -> Tensor:
+    def forward(x: Tensor, trunk: MappedTrunk | MappedDecoder, *given: Tensor) -> Tensor:
         raise NotImplementedError("these layers are only made for many models")
 
     @staticmethod
@@ -113,10 +151,62 @@ class _TrunkOfOne(torch.autograd.Function):
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[int | None, ...], x: Tensor, trunk: MappedTrunk, *given: Tensor
+        info: Any, in_dims: tuple[int | None, ...], x: Tensor, trunk: MappedTrunk | MappedDecoder, *given: Tensor
     ) -> tuple[Tensor, int]:
         stacked = [_along(info, one, dim) for one, dim in zip((x, *given), (in_dims[0], *in_dims[2:]))]
         return trunk.stacked(stacked[0], stacked[1:]), 0
+
+
+class MappedSpectralNorm:
+    """W / σ(W) with the next u and v; only to be called under ``torch.vmap``."""
+
+    def __call__(self, weight: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        found: tuple[Tensor, Tensor, Tensor] = _SpectralNormOfOne.apply(weight, u, v)
+        return found
+
+
+class MappedBatchNorm:
+    """Rectifier and batch norm, with the next running statistics; only to be called under ``torch.vmap``."""
+
+    def __call__(self, *given: Tensor, **setting: float) -> tuple[Tensor, Tensor, Tensor]:
+        found: tuple[Tensor, Tensor, Tensor] = _BatchNormOfOne.apply(*given, setting)
+        return found
+
+
+class _SpectralNormOfOne(torch.autograd.Function):
+    """Stands for the norm of one model until ``vmap`` asks for that of all."""
+
+    @staticmethod
+    def forward(weight: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        raise NotImplementedError("these layers are only made for many models")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None: ...
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Tensor) -> tuple[Any, tuple[int, int, int]]:
+        from unweave.models.kernels.spectral import Normalised
+
+        return Normalised.apply(*(_along(info, one, dim) for one, dim in zip(given, in_dims))), (0, 0, 0)
+
+
+class _BatchNormOfOne(torch.autograd.Function):
+    """Stands for the norm of one model until ``vmap`` asks for that of all."""
+
+    @staticmethod
+    def forward(*given: Any) -> tuple[Tensor, Tensor, Tensor]:
+        raise NotImplementedError("these layers are only made for many models")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None: ...
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Any, tuple[int, int, int]]:
+        from unweave.models.kernels.batch_norm import Norm, Setting
+
+        *tensors, setting = given
+        stacked = [_along(info, one, dim) for one, dim in zip(tensors, in_dims)]
+        return Norm.apply(*stacked, Setting(**setting)), (0, 0, 0)
 
 
 def _along(info: Any, one: Tensor, dim: int | None) -> Float[Tensor, "model ..."]:
@@ -193,7 +283,12 @@ def up(small: Small, weight: Weights, product: str) -> Big:
 def spread(small: Small, weights: Float[Tensor, "model place small"], kernel: int) -> Big:
     """The same by PyTorch, with weights in the order row, column, big, small."""
     pieces = (small.flatten(1, 3) @ weights.transpose(1, 2)).unflatten(1, small.shape[1:4])
-    return _folded(pieces.unflatten(-1, (kernel, kernel, -1)))
+    pieces = pieces.unflatten(-1, (kernel, kernel, -1))
+    if pieces.is_cuda:
+        from unweave.models.kernels.folding import folded
+
+        return folded(pieces)
+    return _folded(pieces)
 
 
 def correlate(big: Big, small: Small, kernel: int, product: str) -> Weights:

@@ -89,6 +89,8 @@ class ConvTrunk(nn.Module):
 
 
 class ConvDecoder(nn.Module):
+    product: Callable[[Tensor, Mapping[str, Tensor]], Tensor] | None = None
+    """All transposed convolutions at once, for a stack of models that are mapped."""
     rectify: Rectify = staticmethod(torch.relu)
 
     def __init__(self, latents: int, shape: tuple[int, ...], channels: tuple[int, ...], hidden: int) -> None:
@@ -102,6 +104,8 @@ class ConvDecoder(nn.Module):
 
     def forward(self, code: Float[Tensor, "batch latent"]) -> Float[Tensor, "batch channel height width"]:
         x = unflatten(torch.relu(self.spread(torch.relu(self.dense(code)))), *self.coarse)
+        if self.product is not None:
+            return self._cropped(self.product(x, dict(self.deconvolutions.named_parameters())))
         for deconvolution in self.deconvolutions[:-1]:
             x = self.rectify(deconvolution(x))
         return self._cropped(self.deconvolutions[-1](x))

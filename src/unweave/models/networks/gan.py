@@ -37,10 +37,10 @@ class Generator(nn.Module):
     def forward(self, latents: Float[Tensor, "batch latent"]) -> Images:
         first, second, *others = self.norms
         latents = functional.pad(latents, (0, self.latents - latents.shape[-1]))
-        x = second(torch.relu(self.spread(first(torch.relu(self.dense(latents))))))
+        x = second(self.spread(first(self.dense(latents), leak=0.0)), leak=0.0)
         x = unflatten(x, *self.coarse)
         for deconvolution, norm in zip(self.deconvolutions, others):
-            x = norm(functional.leaky_relu(deconvolution(x), SLOPE))
+            x = norm(deconvolution(x), leak=SLOPE)
         left, right, top, bottom = self.crop
         x = self.deconvolutions[-1](x)
         return x[..., top : x.shape[-2] - bottom, left : x.shape[-1] - right] if any(self.crop) else x

@@ -31,6 +31,7 @@ class Perturbation(Method):
     kept: ClassVar[tuple[str, ...]] = (MANIPULATION,)
     encodes: ClassVar[bool] = False
     at_once: ClassVar[int] = 1
+    exact_decoders: ClassVar[bool] = True  # m learns from small differences of losses
     foster: tuple[Given, ...] = number((), entries=(1, 64), help="runs whose models the change is to suit")
     diminish: tuple[Given, ...] = number((), entries=(1, 64), help="runs whose models it is to hurt")
     epsilon: Scalar = number(0.1, above=0, most=0.5, help="how much a pixel may change")

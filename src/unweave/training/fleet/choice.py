@@ -165,7 +165,7 @@ def use_kernels(networks: nn.Module, experiment: Experiment, say: Callable[[str]
         # between mapped layers numbers are fp32
         product = PRECISIONS["fp32" if precision == "fp32" else "tf32"].product
         try_kernels(product, experiment.plan.device)
-        map_convolutions(networks, product, precision)
+        map_convolutions(networks, product, precision, decoders=not experiment.objective.exact_decoders)
     except torch.cuda.OutOfMemoryError:
         raise
     except Exception as error:  # a Triton that is missing, too old, or fails to compile must never stop a training

@@ -32,12 +32,18 @@ Held = dict[str, Tensors]
 
 @dataclass
 class Stack:
-    """One network of every model: parameters as rows, the optimiser's state, and buffers, all with a model axis."""
+    """One network of every model: parameters as rows, the optimiser's state, and buffers as rows."""
 
     layout: Layout
     parameters: Float[Tensor, "model size"]
     state: Tensors
-    buffers: Tensors
+    moving: Layout
+    moved: Float[Tensor, "model moving"]
+
+    @property
+    def buffers(self) -> Tensors:
+        """The buffers by name: views of their rows."""
+        return self.moving.views(self.moved)
 
 
 class Losses(nn.Module):
@@ -172,10 +178,12 @@ class MappedFleet:
         self._optimiser(phase).update_stack(stack.parameters, stack.state, given)
 
     def _move(self, fresh: Held) -> None:
+        alive = self.alive[:, None]
         for name, tensors in fresh.items():
-            for part, value in tensors.items():
-                buffer = self.stacks[name].buffers[part]
-                buffer.copy_(torch.where(_along(self.alive, buffer), value, buffer))
+            if tensors:
+                stack = self.stacks[name]
+                moved = stack.moving.rows({**stack.buffers, **tensors})
+                stack.moved.copy_(torch.where(alive, moved, stack.moved))
 
     def _optimiser(self, phase: Phase) -> Optimiser:
         return phase.optimiser or self.members.experiments[0].optimiser
@@ -209,8 +217,10 @@ def _stack(networks: list[nn.Module], optimiser: Optimiser | None) -> Stack:
     # libraries choose a product by where its numbers begin: that must not depend on a model's place in the stack
     layout = layout_of(networks[0], aligned=True)
     parameters = torch.stack([layout.row(dict(network.named_parameters())) for network in networks])
-    buffers = {name: torch.stack([n.get_buffer(name) for n in networks]) for name, _ in networks[0].named_buffers()}
-    return Stack(layout, parameters, optimiser.start_stack(parameters, layout) if optimiser else {}, buffers)
+    moving = layout_of(networks[0], aligned=True, buffers=True)
+    held = [moving.row(dict(network.named_buffers())) for network in networks] if moving.names else []
+    moved = torch.stack(held) if held else parameters.new_zeros(len(networks), 0)
+    return Stack(layout, parameters, optimiser.start_stack(parameters, layout) if optimiser else {}, moving, moved)
 
 
 def _copied(held: Held) -> Held:
