@@ -43,6 +43,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0.3, help="that one measurement takes; 0 only compiles")
     parser.add_argument("--precision", default="", help="of dense models (default fp32)")
+    parser.add_argument("--warps", type=int, default=0, help="of whole steps of small dense models, to try")
+    parser.add_argument("--product", default="", help="the same: tf32x3, tf32 or ieee")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--agree", type=int, default=0, help="models trained by both engines")
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
@@ -56,6 +58,7 @@ def main() -> None:
                 options = ["--profile"] if given.profile else []
                 options += ["--agree", str(given.agree), "--seconds", str(given.seconds)]
                 options += ["--precision", given.precision] if given.precision else []
+                options += ["--warps", str(given.warps)] + (["--product", given.product] if given.product else [])
                 command = [sys.executable, __file__, "--work", case, way, *options]
                 environment = os.environ | {"OMP_NUM_THREADS": "1"}
                 environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[1] / "src")
@@ -67,6 +70,9 @@ def main() -> None:
 
 def work(case: str, way: str, given: argparse.Namespace) -> None:
     """One case in this process."""
+    from unweave.models.kernels import small
+
+    small.WARPS, small.PRODUCT = given.warps or small.WARPS, given.product or small.PRODUCT
     kind, sizes = CASES[case]
     if given.agree:
         agree(begun(kind, case, given.agree, way, given.precision))

@@ -48,11 +48,12 @@ class Norm(torch.autograd.Function):
     ) -> tuple[Tensor, Channels, Channels]:  # fmt: skip
         last = x.movedim(2, -1)
         rows = last.reshape(len(x), -1, x.shape[2])
-        y, mean, inverse, *running = normalise(rows, weight, bias, running_mean, running_variance, setting)
+        found = normalise(rows, weight, bias, running_mean, running_variance, setting)
+        y, mean, inverse, next_mean, next_variance = found
         ctx.save_for_backward(rows, weight, mean, inverse)
         ctx.leak = setting.leak
-        ctx.mark_non_differentiable(*running)
-        return y.view(last.shape).movedim(-1, 2), *running
+        ctx.mark_non_differentiable(next_mean, next_variance)
+        return y.view(last.shape).movedim(-1, 2), next_mean, next_variance
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor, *_: Any) -> tuple[Tensor | None, ...]:

@@ -23,9 +23,7 @@ def folded(
 
 
 @triton.jit
-def _fold(
-    pieces, big, size, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr, BLOCK: tl.constexpr
-):
+def _fold(pieces, big, size, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr, BLOCK: tl.constexpr):
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = place < size
     channel, x, y = place % C, place // C % (2 * W), place // (C * 2 * W) % (2 * H)

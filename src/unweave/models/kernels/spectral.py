@@ -1,6 +1,7 @@
 """Spectral normalisation of the weights of many models: one power iteration each, in Triton.
 
-With W [output, input]: v ← Wᵀu / ‖Wᵀu‖, u ← Wv / ‖Wv‖, σ = uᵀWv, and the layer multiplies by W / σ. needs some forty launches for one layer, forward and back; here it is five.
+With W [output, input]: v ← Wᵀu / ‖Wᵀu‖, u ← Wv / ‖Wv‖, σ = uᵀWv, and the layer multiplies by W / σ. By PyTorch's
+operations that is some forty launches for one layer, forward and back; here it is five.
 """
 
 # ruff: noqa: N803
