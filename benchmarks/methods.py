@@ -116,10 +116,13 @@ def on_cpu(names: list[str], steps: int, rounds: int) -> list[dict[str, float | 
     return rows
 
 
-def on_gpu(names: list[str], steps: int, models: int, world: World, profile: int) -> list[dict[str, float | str]]:
+def on_gpu(names: list[str], world: World, given: argparse.Namespace) -> list[dict[str, float | str]]:
     data, rows, base = world.load().to("cuda"), [], 0.0
+    steps, models, profile = given.steps, given.models, given.profile
     for name in ("beta_vae", *(name for name in names if name != "beta_vae")):
         first = experiment_of(name, "cuda", world)
+        first = replace(first, plan=replace(first.plan, precision=given.precision)).resolve()
+        type(first.objective).at_once = given.at_once or type(first.objective).at_once
         try:
             engine = FleetEngine([replace(first, seed=seed) for seed in range(models)], data, print)
             for step in range(3):
@@ -163,6 +166,8 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--models", type=int, default=64)
     parser.add_argument("--world", default="micro", choices=("micro", "dsprites"))
+    parser.add_argument("--at-once", type=int, help="on a GPU: models of mapped fleets that step together, to try")
+    parser.add_argument("--precision", default="auto", help="on a GPU")
     parser.add_argument("--profile", type=int, default=0, help="on a GPU: show so many kernels of a step")
     parser.add_argument("--json")
     given = parser.parse_args()
@@ -171,7 +176,7 @@ if __name__ == "__main__":
     found = (
         on_cpu(chosen, given.steps, given.rounds)
         if given.device == "cpu"
-        else on_gpu(chosen, given.steps, given.models, WORLDS[given.world], given.profile)
+        else on_gpu(chosen, WORLDS[given.world], given)
     )
     if given.json:
         with open(given.json, "w") as file:
