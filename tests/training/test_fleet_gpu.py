@@ -83,6 +83,25 @@ def test_bits_do_not_depend_on_partners_slot_or_size(objective: Objective) -> No
         assert torch.equal(history, rows[0][1])
 
 
+@pytest.mark.parametrize("name", ["ws_gan", "ivae", "qlae", "semi_vae", "pcl"])
+def test_bits_of_mapped_methods_do_not_depend_on_partners_slot_or_size(name: str) -> None:
+    # as many channels as the kernels' norms divide evenly
+    network, data, found = Conv((32, 32, 64), (4, 4, 4), 32), Micro().load().to("cuda"), []
+    for n in (1, 2, 19):
+        given = [replace(experiment(seed, OBJECTIVES[name]()), network=network) for seed in (*range(4, n + 3), 3)]
+        said = list[str]()
+        engine = FleetEngine(given, data, said.append)
+        assert engine.name == "mapped"
+        for step in range(5):
+            engine.advance(step, record=True)
+        number, row = engine.group_of(n - 1)
+        found.append((engine.weights(n - 1), engine.rows()[number].values[row]))
+        assert not [line for line in said if "without" in line]
+    for weights, history in found[1:]:
+        assert all(torch.equal(own, found[0][0][part]) for part, own in weights.items())
+        assert torch.equal(history, found[0][1])
+
+
 def test_bits_do_not_depend_on_the_latents_of_partners() -> None:
     data, given = Micro().load().to("cuda"), [replace(experiment(n), latents=n) for n in (3, 20, 5)]
     engines = [FleetEngine(members, data, print) for members in (given, *([one] for one in given))]
