@@ -17,6 +17,7 @@ from unweave.models.objectives.beta_vae import BetaVAE, BetaVAEFull
 from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.objectives.perturbation import Perturbation
 from unweave.models.optimisers import Adam
+from unweave.training.alone import Alone
 from unweave.training.batches import source_of
 from unweave.training.experiment import Experiment, Form, Plan
 from unweave.training.fleet.choice import arranged, choose_backend, least_group, models_that_fit
@@ -100,6 +101,22 @@ def test_bits_of_mapped_methods_do_not_depend_on_partners_slot_or_size(name: str
     for weights, history in found[1:]:
         assert all(torch.equal(own, found[0][0][part]) for part, own in weights.items())
         assert torch.equal(history, found[0][1])
+
+
+@pytest.mark.parametrize("name", ["ws_gan", "ivae", "qlae", "semi_vae"])
+def test_mapped_methods_train_the_model_that_pytorchs_layers_train(name: str) -> None:
+    network, data = Conv((32, 32, 64), (4, 4, 4), 32), Micro().load().to("cuda")
+    given = [replace(experiment(seed, OBJECTIVES[name](), "fp32"), network=network) for seed in (0, 1)]
+    engine, alone = FleetEngine(given, data, print), Alone(given[1], data)
+    start = alone.weights(0)
+    start = {part: tensor.clone() for part, tensor in start.items()}
+    for step in range(3):
+        engine.advance(step, record=True)
+        alone.advance(step, record=True)
+    for part, exact in alone.weights(0).items():
+        # a step of Adam moves every weight about as far, so a slope of nearly 0 may go either way
+        moved = (exact - start[part]).abs().mean()
+        assert (engine.weights(1)[part] - exact).abs().mean() <= 0.02 * moved + 1e-7, part
 
 
 def test_bits_do_not_depend_on_the_latents_of_partners() -> None:
