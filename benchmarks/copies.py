@@ -1,0 +1,386 @@
+"""Convolutions of stride 2 whose images come by the copy engine of a Hopper card, in Gluon: candidates for the fleet.
+
+A big image [model, batch, 2h, 2w, big] is seen, without a copy, as [image, h, row parity, w, (column parity, big)]. What
+lies under one place of the 4×4 kernel is then a dense box of it, and the engine writes zeros where the box leaves the
+image. A box of one row parity serves two rows of the kernel, one line of pixels apart: lines of zeros stand between
+boxes in shared memory, so both are the same memory.
+"""
+
+# ruff: noqa: N803, N806
+# mypy: disable-error-code="no-untyped-def"
+from dataclasses import dataclass
+
+import torch
+import triton
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    mbarrier,
+    tma,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+
+from unweave.models.kernels.convolutions import Join
+from unweave.models.kernels.sums import add_up
+from unweave.shapes import Float, Tensor
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How work is divided: images of a program, columns of the kernel in a portion, portions on the way, warps."""
+
+    images: int
+    columns: int
+    slots: int
+    warps: int
+
+
+def down_by_copies(
+    join: Join, big: Tensor, weights: Tensor, chosen: Shares, *, activate: bool = False,
+    like: Tensor | None = None, leak: float = 0.0, bias_gradient: Tensor | None = None,
+) -> Float[Tensor, "model batch height width small"]:  # fmt: skip
+    """As ``down``: for 32 big channels in bf16, kernels of 4×4 and images of 64 pixels or 256."""
+    n_models, n_batch = big.shape[:2]
+    small = big.new_empty(n_models, n_batch, join.height, join.width, join.n_small)
+    parts = triton.cdiv(n_batch, chosen.images)
+    sums = None if bias_gradient is None else bias_gradient.new_empty(n_models, parts, join.n_small)
+    result = flat_boxes(small, join.n_small)
+    _down_by_copies[(n_models * parts,)](
+        parity_boxes(join, big), weight_boxes(join, weights), result if like is None else flat_boxes(like, join.n_small),
+        result, weights, sums, weights.stride(0), join.weight_at, join.bias_at, parts, n_batch,
+        join.height, join.width, join.n_big, join.n_small, chosen.images, chosen.columns, chosen.slots,
+        activate, like is not None, leak, num_warps=chosen.warps,
+    )  # fmt: skip
+    if sums is not None and bias_gradient is not None:
+        add_up(sums, bias_gradient)
+    return small
+
+
+def up_by_copies(
+    join: Join, small: Tensor, weights: Tensor, chosen: Shares, *, activate: bool = False,
+    like: Tensor | None = None, leak: float = 0.0, bias_gradient: Tensor | None = None,
+) -> Float[Tensor, "model batch height2 width2 big"]:  # fmt: skip
+    """As ``up``: for 32 big channels in bf16, kernels of 4×4 and small images of 64 pixels or 256."""
+    n_models, n_batch = small.shape[:2]
+    big = small.new_empty(n_models, n_batch, 2 * join.height, 2 * join.width, join.n_big)
+    parts = triton.cdiv(n_batch, chosen.images)
+    sums = None if bias_gradient is None else bias_gradient.new_empty(n_models, parts, join.n_big)
+    result = parity_boxes(join, big)
+    _up_by_copies[(n_models * parts,)](
+        image_boxes(small), weight_boxes(join, weights), result if like is None else parity_boxes(join, like),
+        result, weights, sums, weights.stride(0), join.weight_at, join.bias_at, parts, n_batch,
+        join.height, join.width, join.n_big, join.n_small, chosen.images, chosen.slots,
+        activate, like is not None, leak, num_warps=chosen.warps,
+    )  # fmt: skip
+    if sums is not None and bias_gradient is not None:
+        add_up(sums, bias_gradient)
+    return big
+
+
+def swizzled(channels: int, rank: int) -> gl.NVMMASharedLayout:
+    """Shared memory as copies write it and products read it, a row of channels being 32, 64 or 128 bytes."""
+    return gl.NVMMASharedLayout(swizzle_byte_width=min(2 * channels, 128), element_bitwidth=16, rank=rank)
+
+
+def parity_boxes(join: Join, big: Tensor) -> TensorDescriptor:
+    """The big image by parities; a box is a whole image of one row parity under one column of the kernel."""
+    h, w, c = join.height, join.width, join.n_big
+    n_images = big.shape[0] * big.shape[1]
+    shape, strides = [n_images, h, 2, w, 2 * c], [4 * h * w * c, 4 * w * c, 2 * w * c, 2 * c, 1]
+    return TensorDescriptor(big, shape, strides, [1, h, 1, w, c], swizzled(c, 5))
+
+
+def image_boxes(images: Tensor) -> TensorDescriptor:
+    """Images of any model; a box is a whole one, moved by some columns."""
+    height, width, channels = images.shape[2:]
+    return TensorDescriptor.from_tensor(images.flatten(0, 1), [1, height, width, channels], swizzled(channels, 4))
+
+
+def weight_boxes(join: Join, weights: Tensor) -> TensorDescriptor:
+    """All rows of weights as lines of small channels; a box is eight taps."""
+    assert weights.is_contiguous() and weights.shape[1] % join.n_small == 0 and join.weight_at % join.n_small == 0
+    shape = [weights.numel() // join.n_small, join.n_small]
+    return TensorDescriptor(weights, shape, [join.n_small, 1], [8 * join.n_big, join.n_small], swizzled(join.n_small, 2))
+
+
+def flat_boxes(small: Tensor, channels: int) -> TensorDescriptor:
+    """Pixels of all small images, one after the other; a box is one image."""
+    pixels = small.shape[2] * small.shape[3]
+    shape = [small.numel() // channels, channels]
+    return TensorDescriptor(small, shape, [channels, 1], [pixels, channels], swizzled(channels, 2))
+
+
+@gluon.jit
+def _down_by_copies(
+    big, weights, like, small, row, sums, weight_stride, weight_at, bias_at, parts, n_batch,
+    H: gl.constexpr, W: gl.constexpr, CB: gl.constexpr, CS: gl.constexpr,
+    IMAGES: gl.constexpr, COLUMNS: gl.constexpr, SLOTS: gl.constexpr,
+    ACTIVATE: gl.constexpr, MASKED: gl.constexpr, LEAK: gl.constexpr,
+):  # fmt: skip
+    WARPS: gl.constexpr = gl.num_warps()
+    PORTIONS: gl.constexpr = 8 // COLUMNS
+    BOXES: gl.constexpr = SLOTS * COLUMNS
+    found: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [WARPS, 1], [16, CS, 16])
+    model = gl.program_id(0) // parts
+    begin = gl.program_id(0) % parts * IMAGES
+    n_images = gl.minimum(IMAGES, n_batch - begin)
+    first = model * n_batch + begin
+
+    # an even number of lines, so that whatever comes behind begins where a pattern of banks does
+    LINES: gl.constexpr = BOXES * (H + 1) + 2 - BOXES * (H + 1) % 2
+    ring = gl.allocate_shared_memory(gl.bfloat16, [LINES, W, CB], gl.NVMMASharedLayout(2 * CB, 16, 2))
+    kept = gl.allocate_shared_memory(gl.bfloat16, [16, CB, CS], small.layout)
+    edge = gl.allocate_shared_memory(gl.bfloat16, [H * W, CS], small.layout)
+    full = gl.allocate_shared_memory(gl.int64, [SLOTS, 1], mbarrier.MBarrierLayout())
+    other = gl.allocate_shared_memory(gl.int64, [2, 1], mbarrier.MBarrierLayout())
+    for one in gl.static_range(SLOTS):
+        mbarrier.init(full.index(one), count=1)
+    mbarrier.init(other.index(0), count=1)
+    mbarrier.init(other.index(1), count=1)
+    # lines of zeros between the boxes: what lies above and below an image
+    thin: gl.constexpr = gl.BlockedLayout([1, 2], [32 * 2 // CB, CB // 2], [WARPS, 1], [1, 0])
+    for box in gl.static_range(BOXES + 1):
+        ring.index(box * (H + 1)).store(gl.zeros([W, CB], gl.bfloat16, thin))
+    fence_async_shared()
+    gl.thread_barrier()
+
+    mbarrier.expect(other.index(0), 16 * CB * CS * 2)
+    for half in gl.static_range(2):
+        start = (model * weight_stride + weight_at) // CS + half * (8 * CB)
+        target = kept.index(half * 8)._reinterpret(gl.bfloat16, [8 * CB, CS], weights.layout)
+        tma.async_copy_global_to_shared(weights, [start, 0], other.index(0), target)
+    for ahead in gl.static_range(SLOTS - 1):
+        _ask(big, ring, full, first, ahead, ahead, n_images * PORTIONS, H, W, CB, COLUMNS, SLOTS)
+    mbarrier.wait(other.index(0), 0)
+
+    bias = gl.zeros([CS], gl.float32, gl.SliceLayout(0, found))
+    if ACTIVATE:
+        channel = gl.arange(0, CS, gl.SliceLayout(0, found))
+        bias = gl.load(row + model.to(gl.int64) * weight_stride + bias_at + channel).to(gl.float32)
+    summed = gl.zeros([H * W, CS], gl.float32, found)
+    total = gl.zeros([H * W, CS], gl.float32, found)
+    for image in range(n_images):
+        for portion in gl.static_range(PORTIONS):
+            count = image * PORTIONS + portion
+            mbarrier.wait(full.index(count % SLOTS), count // SLOTS & 1)
+            total = _products(ring, kept, total, count % SLOTS, portion, H, W, CB, COLUMNS)
+            # what the last portion was needed for is done, so its slot is free
+            total = warpgroup_mma_wait(2 * COLUMNS, deps=(total,))
+            gl.thread_barrier()
+            _ask(
+                big, ring, full, first + image, portion + SLOTS - 1, count + SLOTS - 1, n_images * PORTIONS,
+                H, W, CB, COLUMNS, SLOTS,
+            )  # fmt: skip
+            if MASKED and portion == 1:
+                tma.store_wait(0)
+                mbarrier.expect(other.index(1), H * W * CS * 2)
+                tma.async_copy_global_to_shared(like, [(first + image) * (H * W), 0], other.index(1), edge)
+        total = warpgroup_mma_wait(0, deps=(total,))
+        result = total
+        if ACTIVATE:
+            result = result + bias[None, :]
+            result = gl.where(result > 0, result, LEAK * result)
+        if MASKED:
+            mbarrier.wait(other.index(1), image & 1)
+            active = edge.load(found)
+            result = gl.where(active > 0, result, LEAK * result)
+        else:
+            tma.store_wait(0)
+        gl.thread_barrier()
+        edge.store(result.to(gl.bfloat16))
+        fence_async_shared()
+        gl.thread_barrier()
+        tma.async_copy_shared_to_global(small, [(first + image) * (H * W), 0], edge)
+        if sums is not None:
+            summed += result
+    if sums is not None:
+        out = gl.arange(0, CS, gl.SliceLayout(0, found))
+        gl.store(sums + gl.program_id(0) * CS + out, gl.sum(summed, axis=0))
+    tma.store_wait(0)
+
+
+@gluon.jit
+def _products(
+    ring, kept, total, slot, PORTION: gl.constexpr, H: gl.constexpr, W: gl.constexpr, CB: gl.constexpr,
+    COLUMNS: gl.constexpr,
+):  # fmt: skip
+    """A portion under two kernel rows each: parity 0 under row 1 and, a line further down, 3; parity 1 under 2 and 0."""
+    PARITY: gl.constexpr = PORTION * COLUMNS // 4
+    image: gl.constexpr = gl.NVMMASharedLayout(2 * CB, 16, 2)
+    for place in gl.static_range(COLUMNS):
+        kx = PORTION * COLUMNS % 4 + place
+        line = (slot * COLUMNS + place) * (H + 1) + 1
+        same = ring.index(line)._reinterpret(gl.bfloat16, [H * W, CB], image)
+        weight = kept.index((1 + PARITY) * 4 + kx)
+        total = warpgroup_mma(same, weight, total, use_acc=PORTION + place > 0, is_async=True)
+        beside = ring.index(line + 1 - 2 * PARITY)._reinterpret(gl.bfloat16, [H * W, CB], image)
+        total = warpgroup_mma(beside, kept.index((3 - 3 * PARITY) * 4 + kx), total, is_async=True)
+    return total
+
+
+@gluon.jit
+def _ask(
+    big, ring, full, image, PORTION: gl.constexpr, count, n_portions,
+    H: gl.constexpr, W: gl.constexpr, CB: gl.constexpr, COLUMNS: gl.constexpr, SLOTS: gl.constexpr,
+):  # fmt: skip
+    """Ask for a portion, numbered from the beginning of ``image``: some columns of the kernel, of one row parity."""
+    PORTIONS: gl.constexpr = 8 // COLUMNS
+    wanted = count < n_portions
+    slot = count % SLOTS
+    parity: gl.constexpr = PORTION % PORTIONS * COLUMNS // 4
+    mbarrier.expect(full.index(slot), COLUMNS * (H * W * CB * 2), pred=wanted)
+    for place in gl.static_range(COLUMNS):
+        kx = PORTION * COLUMNS % 4 + place
+        line = slot * (COLUMNS * (H + 1)) + place * (H + 1) + 1
+        target = ring.index(line)._reinterpret(gl.bfloat16, [1, H, 1, W, CB], big.layout)
+        at = [image + PORTION // PORTIONS, 0, parity, (kx + 1) // 2 - 1, (kx + 1) % 2 * CB]
+        tma.async_copy_global_to_shared(big, at, full.index(slot), target, pred=wanted)
+
+
+@gluon.jit
+def _up_by_copies(
+    small, weights, like, big, row, sums, weight_stride, weight_at, bias_at, parts, n_batch,
+    H: gl.constexpr, W: gl.constexpr, CB: gl.constexpr, CS: gl.constexpr, IMAGES: gl.constexpr, SLOTS: gl.constexpr,
+    ACTIVATE: gl.constexpr, MASKED: gl.constexpr, LEAK: gl.constexpr,
+):  # fmt: skip
+    """A small image comes three times, moved by a column; what lies above and below a pixel is in the same memory."""
+    WARPS: gl.constexpr = gl.num_warps()
+    found: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [WARPS, 1], [16, CB, 16])
+    model = gl.program_id(0) // parts
+    begin = gl.program_id(0) % parts * IMAGES
+    n_images = gl.minimum(IMAGES, n_batch - begin)
+    first = model * n_batch + begin
+
+    LINES: gl.constexpr = SLOTS * (H + 1) + 2 - SLOTS * (H + 1) % 2
+    ring = gl.allocate_shared_memory(gl.bfloat16, [LINES, W, CS], gl.NVMMASharedLayout(2 * CS, 16, 2))
+    kept = gl.allocate_shared_memory(gl.bfloat16, [16, CB, CS], weights.layout)
+    edge = gl.allocate_shared_memory(gl.bfloat16, [4, H * W, CB], gl.NVMMASharedLayout(2 * CB, 16, 2))
+    full = gl.allocate_shared_memory(gl.int64, [SLOTS, 1], mbarrier.MBarrierLayout())
+    other = gl.allocate_shared_memory(gl.int64, [2, 1], mbarrier.MBarrierLayout())
+    for one in gl.static_range(SLOTS):
+        mbarrier.init(full.index(one), count=1)
+    mbarrier.init(other.index(0), count=1)
+    mbarrier.init(other.index(1), count=1)
+    thin: gl.constexpr = gl.BlockedLayout([1, 2], [32 * 2 // CS, CS // 2], [WARPS, 1], [1, 0])
+    for box in gl.static_range(SLOTS + 1):
+        ring.index(box * (H + 1)).store(gl.zeros([W, CS], gl.bfloat16, thin))
+    fence_async_shared()
+    gl.thread_barrier()
+
+    mbarrier.expect(other.index(0), 16 * CB * CS * 2)
+    for half in gl.static_range(2):
+        start = (model * weight_stride + weight_at) // CS + half * (8 * CB)
+        target = kept.index(half * 8)._reinterpret(gl.bfloat16, [8 * CB, CS], weights.layout)
+        tma.async_copy_global_to_shared(weights, [start, 0], other.index(0), target)
+    for ahead in gl.static_range(SLOTS - 1):
+        _ask_image(small, ring, full, first + ahead // 3, ahead % 3, ahead, n_images * 3, H, W, CS, SLOTS)
+    mbarrier.wait(other.index(0), 0)
+
+    bias = gl.zeros([CB], gl.float32, gl.SliceLayout(0, found))
+    if ACTIVATE:
+        channel = gl.arange(0, CB, gl.SliceLayout(0, found))
+        bias = gl.load(row + model.to(gl.int64) * weight_stride + bias_at + channel).to(gl.float32)
+    summed = gl.zeros([H * W, CB], gl.float32, found)
+    total0 = gl.zeros([H * W, CB], gl.float32, found)
+    total1, total2, total3 = total0, total0, total0
+    for image in range(n_images):
+        for column in gl.static_range(3):
+            count = image * 3 + column
+            mbarrier.wait(full.index(count % SLOTS), count // SLOTS & 1)
+            line = count % SLOTS * (H + 1) + 1
+            if column < 2:
+                total0, total2 = _two_lines(
+                    ring, kept, total0, total2, line, 3 - 2 * column, column > 0, H, W, CS
+                )  # fmt: skip
+            if column > 0:
+                total1, total3 = _two_lines(
+                    ring, kept, total1, total3, line, 4 - 2 * column, column > 1, H, W, CS
+                )  # fmt: skip
+            total0, total1, total2, total3 = warpgroup_mma_wait(
+                4 + 4 * (column % 2), deps=(total0, total1, total2, total3)
+            )
+            gl.thread_barrier()
+            _ask_image(
+                small, ring, full, first + image + (column + SLOTS - 1) // 3, (column + SLOTS - 1) % 3,
+                count + SLOTS - 1, n_images * 3, H, W, CS, SLOTS,
+            )  # fmt: skip
+            if MASKED and column == 1:
+                tma.store_wait(0)
+                mbarrier.expect(other.index(1), 4 * (H * W * CB * 2))
+                for asked in gl.static_range(4):
+                    tma.async_copy_global_to_shared(
+                        like, [first + image, 0, asked // 2, 0, asked % 2 * CB], other.index(1),
+                        edge.index(asked)._reinterpret(gl.bfloat16, [1, H, 1, W, CB], like.layout),
+                    )  # fmt: skip
+        total0, total1, total2, total3 = warpgroup_mma_wait(0, deps=(total0, total1, total2, total3))
+        if MASKED:
+            mbarrier.wait(other.index(1), image & 1)
+        else:
+            tma.store_wait(0)
+        gl.thread_barrier()
+        result0 = _finished(total0, bias, edge.index(0), found, ACTIVATE, MASKED, LEAK)
+        result1 = _finished(total1, bias, edge.index(1), found, ACTIVATE, MASKED, LEAK)
+        result2 = _finished(total2, bias, edge.index(2), found, ACTIVATE, MASKED, LEAK)
+        result3 = _finished(total3, bias, edge.index(3), found, ACTIVATE, MASKED, LEAK)
+        fence_async_shared()
+        gl.thread_barrier()
+        for sent in gl.static_range(4):
+            tma.async_copy_shared_to_global(
+                big, [first + image, 0, sent // 2, 0, sent % 2 * CB],
+                edge.index(sent)._reinterpret(gl.bfloat16, [1, H, 1, W, CB], big.layout),
+            )  # fmt: skip
+        if sums is not None:
+            summed += (result0 + result1) + (result2 + result3)
+    if sums is not None:
+        out = gl.arange(0, CB, gl.SliceLayout(0, found))
+        gl.store(sums + gl.program_id(0) * CB + out, gl.sum(summed, axis=0))
+    tma.store_wait(0)
+
+
+@gluon.jit
+def _two_lines(
+    ring, kept, even, odd, line, kx: gl.constexpr, BEGUN: gl.constexpr, H: gl.constexpr, W: gl.constexpr,
+    CS: gl.constexpr,
+):  # fmt: skip
+    """Row parity 0 hears a pixel's own line through kernel row 1 and the line above through 3; parity 1, 2 and below 0."""
+    image: gl.constexpr = gl.NVMMASharedLayout(2 * CS, 16, 2)
+    own = ring.index(line)._reinterpret(gl.bfloat16, [H * W, CS], image)
+    above = ring.index(line - 1)._reinterpret(gl.bfloat16, [H * W, CS], image)
+    below = ring.index(line + 1)._reinterpret(gl.bfloat16, [H * W, CS], image)
+    even = warpgroup_mma(own, kept.index(4 + kx).permute((1, 0)), even, use_acc=BEGUN, is_async=True)
+    odd = warpgroup_mma(own, kept.index(8 + kx).permute((1, 0)), odd, use_acc=BEGUN, is_async=True)
+    even = warpgroup_mma(above, kept.index(12 + kx).permute((1, 0)), even, is_async=True)
+    odd = warpgroup_mma(below, kept.index(kx).permute((1, 0)), odd, is_async=True)
+    return even, odd
+
+
+@gluon.jit
+def _finished(
+    total, bias, edge, found: gl.constexpr, ACTIVATE: gl.constexpr, MASKED: gl.constexpr, LEAK: gl.constexpr
+):
+    """The sum with bias and rectifier, or as a slope that one lets pass; left in shared memory, too."""
+    result = total
+    if ACTIVATE:
+        result = result + bias[None, :]
+        result = gl.where(result > 0, result, LEAK * result)
+    if MASKED:
+        result = gl.where(edge.load(found) > 0, result, LEAK * result)
+        gl.thread_barrier()
+    edge.store(result.to(gl.bfloat16))
+    return result
+
+
+@gluon.jit
+def _ask_image(
+    small, ring, full, image, COLUMN: gl.constexpr, count, n_portions,
+    H: gl.constexpr, W: gl.constexpr, CS: gl.constexpr, SLOTS: gl.constexpr,
+):  # fmt: skip
+    """Ask for a small image moved by a column less than ``COLUMN``."""
+    wanted = count < n_portions
+    slot = count % SLOTS
+    mbarrier.expect(full.index(slot), H * W * CS * 2, pred=wanted)
+    target = ring.index(slot * (H + 1) + 1)._reinterpret(gl.bfloat16, [1, H, W, CS], small.layout)
+    tma.async_copy_global_to_shared(small, [image, 0, COLUMN - 1, 0], full.index(slot), target, pred=wanted)
