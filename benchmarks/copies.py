@@ -10,7 +10,6 @@ boxes in shared memory, so both are the same memory.
 # mypy: disable-error-code="no-untyped-def"
 from dataclasses import dataclass
 
-import torch
 import triton
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
@@ -80,6 +79,17 @@ def up_by_copies(
     return big
 
 
+def correlate_by_copies(
+    join: Join, big: Tensor, small: Tensor, gradients: Float[Tensor, "model size"], chosen: Shares
+) -> None:
+    """As ``correlate``: for 32 big channels in bf16, kernels of 4×4 and small images of 64 pixels or 256."""
+    n_models, n_batch = big.shape[:2]
+    _correlate_by_copies[(n_models * 2,)](
+        pair_boxes(join, big), image_boxes(small), gradients, gradients.stride(0), join.weight_at, n_batch,
+        join.height, join.width, join.n_big, join.n_small, chosen.slots, num_warps=chosen.warps,
+    )  # fmt: skip
+
+
 def swizzled(channels: int, rank: int) -> gl.NVMMASharedLayout:
     """Shared memory as copies write it and products read it, a row of channels being 32, 64 or 128 bytes."""
     return gl.NVMMASharedLayout(swizzle_byte_width=min(2 * channels, 128), element_bitwidth=16, rank=rank)
@@ -99,11 +109,21 @@ def image_boxes(images: Tensor) -> TensorDescriptor:
     return TensorDescriptor.from_tensor(images.flatten(0, 1), [1, height, width, channels], swizzled(channels, 4))
 
 
+def pair_boxes(join: Join, big: Tensor) -> TensorDescriptor:
+    """The big image by parities; a box is a whole image of one row parity, both column parities side by side."""
+    h, w, c = join.height, join.width, join.n_big
+    n_images = big.shape[0] * big.shape[1]
+    shape, strides = [n_images, h, 2, w, 2 * c], [4 * h * w * c, 4 * w * c, 2 * w * c, 2 * c, 1]
+    return TensorDescriptor(big, shape, strides, [1, h, 1, w, 2 * c], swizzled(2 * c, 5))
+
+
 def weight_boxes(join: Join, weights: Tensor) -> TensorDescriptor:
     """All rows of weights as lines of small channels; a box is eight taps."""
     assert weights.is_contiguous() and weights.shape[1] % join.n_small == 0 and join.weight_at % join.n_small == 0
     shape = [weights.numel() // join.n_small, join.n_small]
-    return TensorDescriptor(weights, shape, [join.n_small, 1], [8 * join.n_big, join.n_small], swizzled(join.n_small, 2))
+    return TensorDescriptor(
+        weights, shape, [join.n_small, 1], [8 * join.n_big, join.n_small], swizzled(join.n_small, 2)
+    )
 
 
 def flat_boxes(small: Tensor, channels: int) -> TensorDescriptor:
@@ -207,7 +227,7 @@ def _products(
     ring, kept, total, slot, PORTION: gl.constexpr, H: gl.constexpr, W: gl.constexpr, CB: gl.constexpr,
     COLUMNS: gl.constexpr,
 ):  # fmt: skip
-    """A portion under two kernel rows each: parity 0 under row 1 and, a line further down, 3; parity 1 under 2 and 0."""
+    """A portion under two kernel rows: parity 0 under row 1 and, a line further down, 3; parity 1 under 2 and 0."""
     PARITY: gl.constexpr = PORTION * COLUMNS // 4
     image: gl.constexpr = gl.NVMMASharedLayout(2 * CB, 16, 2)
     for place in gl.static_range(COLUMNS):
@@ -345,7 +365,7 @@ def _two_lines(
     ring, kept, even, odd, line, kx: gl.constexpr, BEGUN: gl.constexpr, H: gl.constexpr, W: gl.constexpr,
     CS: gl.constexpr,
 ):  # fmt: skip
-    """Row parity 0 hears a pixel's own line through kernel row 1 and the line above through 3; parity 1, 2 and below 0."""
+    """Row parity 0 hears a pixel's own line through kernel row 1, the one above through 3; parity 1, 2 and below 0."""
     image: gl.constexpr = gl.NVMMASharedLayout(2 * CS, 16, 2)
     own = ring.index(line)._reinterpret(gl.bfloat16, [H * W, CS], image)
     above = ring.index(line - 1)._reinterpret(gl.bfloat16, [H * W, CS], image)
@@ -358,9 +378,7 @@ def _two_lines(
 
 
 @gluon.jit
-def _finished(
-    total, bias, edge, found: gl.constexpr, ACTIVATE: gl.constexpr, MASKED: gl.constexpr, LEAK: gl.constexpr
-):
+def _finished(total, bias, edge, found: gl.constexpr, ACTIVATE: gl.constexpr, MASKED: gl.constexpr, LEAK: gl.constexpr):
     """The sum with bias and rectifier, or as a slope that one lets pass; left in shared memory, too."""
     result = total
     if ACTIVATE:
@@ -379,8 +397,128 @@ def _ask_image(
     H: gl.constexpr, W: gl.constexpr, CS: gl.constexpr, SLOTS: gl.constexpr,
 ):  # fmt: skip
     """Ask for a small image moved by a column less than ``COLUMN``."""
+    mbarrier.expect(full.index(count % SLOTS), H * W * CS * 2, pred=count < n_portions)
+    _take_image(small, ring, full, image, COLUMN, count, n_portions, H, W, CS, SLOTS)
+
+
+@gluon.jit
+def _take_image(
+    small, ring, full, image, COLUMN: gl.constexpr, count, n_portions,
+    H: gl.constexpr, W: gl.constexpr, CS: gl.constexpr, SLOTS: gl.constexpr,
+):  # fmt: skip
     wanted = count < n_portions
     slot = count % SLOTS
-    mbarrier.expect(full.index(slot), H * W * CS * 2, pred=wanted)
     target = ring.index(slot * (H + 1) + 1)._reinterpret(gl.bfloat16, [1, H, W, CS], small.layout)
     tma.async_copy_global_to_shared(small, [image, 0, COLUMN - 1, 0], full.index(slot), target, pred=wanted)
+
+
+@gluon.jit
+def _correlate_by_copies(
+    big, small, gradients, gradient_stride, weight_at, n_batch,
+    H: gl.constexpr, W: gl.constexpr, CB: gl.constexpr, CS: gl.constexpr, SLOTS: gl.constexpr,
+):  # fmt: skip
+    """One row parity of the big image, which lies under two kernel rows; small images come moved by a column.
+
+    A product has both column parities as its rows: 64 is the least that the matrix units take.
+    """
+    WARPS: gl.constexpr = gl.num_warps()
+    AHEAD: gl.constexpr = (SLOTS - 1) // 3 + 1
+    found: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [WARPS, 1], [16, CS, 16])
+    model, parity = gl.program_id(0) // 2, gl.program_id(0) % 2
+    first = model * n_batch
+
+    LINES: gl.constexpr = SLOTS * (H + 1) + 2 - SLOTS * (H + 1) % 2
+    pairs = gl.allocate_shared_memory(gl.bfloat16, [AHEAD, H * W, 2 * CB], gl.NVMMASharedLayout(4 * CB, 16, 2))
+    ring = gl.allocate_shared_memory(gl.bfloat16, [LINES, W, CS], gl.NVMMASharedLayout(2 * CS, 16, 2))
+    full = gl.allocate_shared_memory(gl.int64, [SLOTS, 1], mbarrier.MBarrierLayout())
+    for one in gl.static_range(SLOTS):
+        mbarrier.init(full.index(one), count=1)
+    thin: gl.constexpr = gl.BlockedLayout([1, 2], [32 * 2 // CS, CS // 2], [WARPS, 1], [1, 0])
+    for box in gl.static_range(SLOTS + 1):
+        ring.index(box * (H + 1)).store(gl.zeros([W, CS], gl.bfloat16, thin))
+    fence_async_shared()
+    gl.thread_barrier()
+    for ahead in gl.static_range(SLOTS - 1):
+        if ahead % 3 == 0:
+            _ask_pair(big, pairs, full, first, ahead // 3, parity, ahead, n_batch, H, W, CB, CS, SLOTS, AHEAD)
+            _take_image(small, ring, full, first + ahead // 3, ahead % 3, ahead, n_batch * 3, H, W, CS, SLOTS)
+        else:
+            _ask_image(small, ring, full, first + ahead // 3, ahead % 3, ahead, n_batch * 3, H, W, CS, SLOTS)
+
+    own0 = gl.zeros([2 * CB, CS], gl.float32, found)
+    own1, own2, beside0, beside1, beside2 = own0, own0, own0, own0, own0
+    for image in range(n_batch):
+        pair = pairs.index(image % AHEAD).permute((1, 0))
+        for column in gl.static_range(3):
+            count = image * 3 + column
+            mbarrier.wait(full.index(count % SLOTS), count // SLOTS & 1)
+            line = count % SLOTS * (H + 1) + 1
+            if column == 0:
+                own0, beside0 = _two_rows(ring, pair, own0, beside0, line, parity, H, W, CS)
+            elif column == 1:
+                own1, beside1 = _two_rows(ring, pair, own1, beside1, line, parity, H, W, CS)
+            else:
+                own2, beside2 = _two_rows(ring, pair, own2, beside2, line, parity, H, W, CS)
+            own0, own1, own2, beside0, beside1, beside2 = warpgroup_mma_wait(
+                2, deps=(own0, own1, own2, beside0, beside1, beside2)
+            )
+            gl.thread_barrier()
+            if (column + SLOTS - 1) % 3 == 0:
+                _ask_pair(
+                    big, pairs, full, first, image + (column + SLOTS - 1) // 3, parity, count + SLOTS - 1, n_batch,
+                    H, W, CB, CS, SLOTS, AHEAD,
+                )  # fmt: skip
+                _take_image(
+                    small, ring, full, first + image + (column + SLOTS - 1) // 3, 0, count + SLOTS - 1, n_batch * 3,
+                    H, W, CS, SLOTS,
+                )  # fmt: skip
+            else:
+                _ask_image(
+                    small, ring, full, first + image + (column + SLOTS - 1) // 3, (column + SLOTS - 1) % 3,
+                    count + SLOTS - 1, n_batch * 3, H, W, CS, SLOTS,
+                )  # fmt: skip
+    own0, own1, own2, beside0, beside1, beside2 = warpgroup_mma_wait(
+        0, deps=(own0, own1, own2, beside0, beside1, beside2)
+    )
+    out = gradients + model.to(gl.int64) * gradient_stride + weight_at
+    # row parity 0 lies under kernel row 1, and under 3 of the line above; parity 1 under 2, and 0 of the line below
+    _leave(out, own0, 1 + parity, 3, found, CB, CS)
+    _leave(out, own1, 1 + parity, 1, found, CB, CS)
+    _leave(out, own2, 1 + parity, -1, found, CB, CS)
+    _leave(out, beside0, 3 - 3 * parity, 3, found, CB, CS)
+    _leave(out, beside1, 3 - 3 * parity, 1, found, CB, CS)
+    _leave(out, beside2, 3 - 3 * parity, -1, found, CB, CS)
+
+
+@gluon.jit
+def _two_rows(ring, pair, own, beside, line, parity, H: gl.constexpr, W: gl.constexpr, CS: gl.constexpr):
+    image: gl.constexpr = gl.NVMMASharedLayout(2 * CS, 16, 2)
+    same = ring.index(line)._reinterpret(gl.bfloat16, [H * W, CS], image)
+    moved = ring.index(line + 2 * parity - 1)._reinterpret(gl.bfloat16, [H * W, CS], image)
+    own = warpgroup_mma(pair, same, own, is_async=True)
+    beside = warpgroup_mma(pair, moved, beside, is_async=True)
+    return own, beside
+
+
+@gluon.jit
+def _leave(out, total, ky, KX: gl.constexpr, found: gl.constexpr, CB: gl.constexpr, CS: gl.constexpr):
+    """Write those of the two column parities that lie under the kernel; the first is in its column ``KX``."""
+    row = gl.arange(0, 2 * CB, gl.SliceLayout(1, found))
+    channel = gl.arange(0, CS, gl.SliceLayout(0, found))
+    kx = KX + row // CB
+    place = ((ky * 4 + KX) * CB + row)[:, None] * CS + channel[None, :]
+    there = ((kx >= 0) & (kx < 4))[:, None] & (channel >= 0)[None, :]
+    gl.store(out + place, total, mask=there)
+
+
+@gluon.jit
+def _ask_pair(
+    big, pairs, full, first, image, parity, count, n_images,
+    H: gl.constexpr, W: gl.constexpr, CB: gl.constexpr, CS: gl.constexpr, SLOTS: gl.constexpr, AHEAD: gl.constexpr,
+):  # fmt: skip
+    """Ask for a big image of one row parity; the barrier waits for the small one with it."""
+    wanted = image < n_images
+    mbarrier.expect(full.index(count % SLOTS), H * W * (2 * CB + CS) * 2, pred=wanted)
+    target = pairs.index(image % AHEAD)._reinterpret(gl.bfloat16, [1, H, 1, W, 2 * CB], big.layout)
+    at = [first + image, 0, parity, 0, 0]
+    tma.async_copy_global_to_shared(big, at, full.index(count % SLOTS), target, pred=wanted)
