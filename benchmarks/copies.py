@@ -1,8 +1,8 @@
 """Convolutions of stride 2 whose images come by the copy engine of a Hopper card, in Gluon: candidates for the fleet.
 
-A big image [model, batch, 2h, 2w, big] is seen, without a copy, as [image, h, row parity, w, (column parity, big)]. What
-lies under one place of the 4×4 kernel is then a dense box of it, and the engine writes zeros where the box leaves the
-image. A box of one row parity serves two rows of the kernel, one line of pixels apart: lines of zeros stand between
+A big image [model, batch, 2h, 2w, big] is seen, without a copy, as [image, h, row parity, w, (column parity, big)].
+What lies under one place of the 4×4 kernel is then a dense box of it, and the engine writes zeros where the box leaves
+the image. A box of one row parity serves two rows of the kernel, one line of pixels apart: lines of zeros stand between
 boxes in shared memory, so both are the same memory.
 """
 
@@ -47,11 +47,11 @@ def down_by_copies(
     parts = triton.cdiv(n_batch, chosen.images)
     sums = None if bias_gradient is None else bias_gradient.new_empty(n_models, parts, join.n_small)
     result = flat_boxes(small, join.n_small)
+    met = result if like is None else flat_boxes(like, join.n_small)
     _down_by_copies[(n_models * parts,)](
-        parity_boxes(join, big), weight_boxes(join, weights), result if like is None else flat_boxes(like, join.n_small),
-        result, weights, sums, weights.stride(0), join.weight_at, join.bias_at, parts, n_batch,
-        join.height, join.width, join.n_big, join.n_small, chosen.images, chosen.columns, chosen.slots,
-        activate, like is not None, leak, num_warps=chosen.warps,
+        parity_boxes(join, big), weight_boxes(join, weights), met, result, weights, sums, weights.stride(0),
+        join.weight_at, join.bias_at, parts, n_batch, join.height, join.width, join.n_big, join.n_small,
+        chosen.images, chosen.columns, chosen.slots, activate, like is not None, leak, num_warps=chosen.warps,
     )  # fmt: skip
     if sums is not None and bias_gradient is not None:
         add_up(sums, bias_gradient)
@@ -63,6 +63,8 @@ def up_by_copies(
     like: Tensor | None = None, leak: float = 0.0, bias_gradient: Tensor | None = None,
 ) -> Float[Tensor, "model batch height2 width2 big"]:  # fmt: skip
     """As ``up``: for 32 big channels in bf16, kernels of 4×4 and small images of 64 pixels or 256."""
+    if join.height * join.width < 64:
+        return _up_of_small(join, small, weights, chosen, activate, like, leak, bias_gradient)
     n_models, n_batch = small.shape[:2]
     big = small.new_empty(n_models, n_batch, 2 * join.height, 2 * join.width, join.n_big)
     parts = triton.cdiv(n_batch, chosen.images)
@@ -73,6 +75,29 @@ def up_by_copies(
         result, weights, sums, weights.stride(0), join.weight_at, join.bias_at, parts, n_batch,
         join.height, join.width, join.n_big, join.n_small, chosen.images, chosen.slots,
         activate, like is not None, leak, num_warps=chosen.warps,
+    )  # fmt: skip
+    if sums is not None and bias_gradient is not None:
+        add_up(sums, bias_gradient)
+    return big
+
+
+def _up_of_small(
+    join: Join, small: Tensor, weights: Tensor, chosen: Shares, activate: bool, like: Tensor | None, leak: float,
+    bias_gradient: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """As ``up``, for 64 channels and images that make 64 pixels only together: every neighbour is a copy of its own."""
+    n_models, n_batch = small.shape[:2]
+    big = small.new_empty(n_models, n_batch, 2 * join.height, 2 * join.width, join.n_big)
+    beside = 64 // (join.height * join.width)
+    assert n_batch % beside == 0
+    parts = triton.cdiv(n_batch, chosen.images)
+    sums = None if bias_gradient is None else bias_gradient.new_empty(n_models, parts, join.n_big)
+    result = parity_boxes(join, big, beside)
+    met = result if like is None else parity_boxes(join, like, beside)
+    _up_small_by_copies[(n_models * parts,)](
+        image_boxes(small, beside), weight_boxes(join, weights, 4), met, result, weights, sums, weights.stride(0),
+        join.weight_at, join.bias_at, parts, n_batch, join.height, join.width, join.n_big, join.n_small, beside,
+        chosen.images, chosen.slots, activate, like is not None, leak, num_warps=chosen.warps,
     )  # fmt: skip
     if sums is not None and bias_gradient is not None:
         add_up(sums, bias_gradient)
@@ -95,18 +120,18 @@ def swizzled(channels: int, rank: int) -> gl.NVMMASharedLayout:
     return gl.NVMMASharedLayout(swizzle_byte_width=min(2 * channels, 128), element_bitwidth=16, rank=rank)
 
 
-def parity_boxes(join: Join, big: Tensor) -> TensorDescriptor:
-    """The big image by parities; a box is a whole image of one row parity under one column of the kernel."""
+def parity_boxes(join: Join, big: Tensor, beside: int = 1) -> TensorDescriptor:
+    """The big image by parities; a box is some whole images of one row parity under one column of the kernel."""
     h, w, c = join.height, join.width, join.n_big
     n_images = big.shape[0] * big.shape[1]
     shape, strides = [n_images, h, 2, w, 2 * c], [4 * h * w * c, 4 * w * c, 2 * w * c, 2 * c, 1]
-    return TensorDescriptor(big, shape, strides, [1, h, 1, w, c], swizzled(c, 5))
+    return TensorDescriptor(big, shape, strides, [beside, h, 1, w, c], swizzled(c, 5))
 
 
-def image_boxes(images: Tensor) -> TensorDescriptor:
-    """Images of any model; a box is a whole one, moved by some columns."""
+def image_boxes(images: Tensor, beside: int = 1) -> TensorDescriptor:
+    """Images of any model; a box is some whole ones, moved by some pixels."""
     height, width, channels = images.shape[2:]
-    return TensorDescriptor.from_tensor(images.flatten(0, 1), [1, height, width, channels], swizzled(channels, 4))
+    return TensorDescriptor.from_tensor(images.flatten(0, 1), [beside, height, width, channels], swizzled(channels, 4))
 
 
 def pair_boxes(join: Join, big: Tensor) -> TensorDescriptor:
@@ -117,12 +142,14 @@ def pair_boxes(join: Join, big: Tensor) -> TensorDescriptor:
     return TensorDescriptor(big, shape, strides, [1, h, 1, w, 2 * c], swizzled(2 * c, 5))
 
 
-def weight_boxes(join: Join, weights: Tensor) -> TensorDescriptor:
-    """All rows of weights as lines of small channels; a box is eight taps."""
-    assert weights.is_contiguous() and weights.shape[1] % join.n_small == 0 and join.weight_at % join.n_small == 0
+def weight_boxes(join: Join, weights: Tensor, taps: int = 8) -> TensorDescriptor:
+    """All rows of weights as lines of small channels; a box is some taps, 256 lines at most."""
+    assert weights.is_contiguous()
+    assert weights.shape[1] % join.n_small == 0
+    assert join.weight_at % join.n_small == 0
     shape = [weights.numel() // join.n_small, join.n_small]
     return TensorDescriptor(
-        weights, shape, [join.n_small, 1], [8 * join.n_big, join.n_small], swizzled(join.n_small, 2)
+        weights, shape, [join.n_small, 1], [taps * join.n_big, join.n_small], swizzled(join.n_small, 2)
     )
 
 
@@ -522,3 +549,118 @@ def _ask_pair(
     target = pairs.index(image % AHEAD)._reinterpret(gl.bfloat16, [1, H, 1, W, 2 * CB], big.layout)
     at = [first + image, 0, parity, 0, 0]
     tma.async_copy_global_to_shared(big, at, full.index(count % SLOTS), target, pred=wanted)
+
+
+@gluon.jit
+def _up_small_by_copies(
+    small, weights, like, big, row, sums, weight_stride, weight_at, bias_at, parts, n_batch,
+    H: gl.constexpr, W: gl.constexpr, CB: gl.constexpr, CS: gl.constexpr, BESIDE: gl.constexpr, IMAGES: gl.constexpr,
+    SLOTS: gl.constexpr, ACTIVATE: gl.constexpr, MASKED: gl.constexpr, LEAK: gl.constexpr,
+):  # fmt: skip
+    """Nine neighbours of 64 small pixels, some whole images; each is heard by one, two or all four parities."""
+    WARPS: gl.constexpr = gl.num_warps()
+    PIXELS: gl.constexpr = BESIDE * H * W
+    found: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [WARPS, 1], [16, CB, 16])
+    model = gl.program_id(0) // parts
+    begin = gl.program_id(0) % parts * IMAGES
+    n_turns = gl.minimum(IMAGES, n_batch - begin) // BESIDE
+    first = model * n_batch + begin
+
+    ring = gl.allocate_shared_memory(gl.bfloat16, [SLOTS, PIXELS, CS], gl.NVMMASharedLayout(2 * CS, 16, 2))
+    kept = gl.allocate_shared_memory(gl.bfloat16, [16, CB, CS], weights.layout)
+    edge = gl.allocate_shared_memory(gl.bfloat16, [4, PIXELS, CB], gl.NVMMASharedLayout(2 * CB, 16, 2))
+    full = gl.allocate_shared_memory(gl.int64, [SLOTS, 1], mbarrier.MBarrierLayout())
+    other = gl.allocate_shared_memory(gl.int64, [2, 1], mbarrier.MBarrierLayout())
+    for one in gl.static_range(SLOTS):
+        mbarrier.init(full.index(one), count=1)
+    mbarrier.init(other.index(0), count=1)
+    mbarrier.init(other.index(1), count=1)
+    fence_async_shared()
+    gl.thread_barrier()
+
+    mbarrier.expect(other.index(0), 16 * CB * CS * 2)
+    for quarter in gl.static_range(4):
+        start = (model * weight_stride + weight_at) // CS + quarter * (4 * CB)
+        target = kept.index(quarter * 4)._reinterpret(gl.bfloat16, [4 * CB, CS], weights.layout)
+        tma.async_copy_global_to_shared(weights, [start, 0], other.index(0), target)
+    for ahead in gl.static_range(SLOTS - 1):
+        _ask_neighbour(small, ring, full, first, ahead, ahead, n_turns * 9, H, W, CS, BESIDE, SLOTS)
+    mbarrier.wait(other.index(0), 0)
+
+    bias = gl.zeros([CB], gl.float32, gl.SliceLayout(0, found))
+    if ACTIVATE:
+        channel = gl.arange(0, CB, gl.SliceLayout(0, found))
+        bias = gl.load(row + model.to(gl.int64) * weight_stride + bias_at + channel).to(gl.float32)
+    summed = gl.zeros([PIXELS, CB], gl.float32, found)
+    total0 = gl.zeros([PIXELS, CB], gl.float32, found)
+    total1, total2, total3 = total0, total0, total0
+    for turn in range(n_turns):
+        image = first + turn * BESIDE
+        for d in gl.static_range(9):
+            count = turn * 9 + d
+            mbarrier.wait(full.index(count % SLOTS), count // SLOTS & 1)
+            own = ring.index(count % SLOTS)
+            # parity p hears the neighbour at d through kernel row 1 + p − 2d, if there is one; columns likewise
+            if d < 6 and d % 3 < 2:
+                tap = kept.index((3 - 2 * (d // 3)) * 4 + 3 - 2 * (d % 3)).permute((1, 0))
+                total0 = warpgroup_mma(own, tap, total0, use_acc=d > 0, is_async=True)
+            if d < 6 and d % 3 > 0:
+                tap = kept.index((3 - 2 * (d // 3)) * 4 + 4 - 2 * (d % 3)).permute((1, 0))
+                total1 = warpgroup_mma(own, tap, total1, use_acc=d > 1, is_async=True)
+            if d > 2 and d % 3 < 2:
+                tap = kept.index((4 - 2 * (d // 3)) * 4 + 3 - 2 * (d % 3)).permute((1, 0))
+                total2 = warpgroup_mma(own, tap, total2, use_acc=d > 3, is_async=True)
+            if d > 2 and d % 3 > 0:
+                tap = kept.index((4 - 2 * (d // 3)) * 4 + 4 - 2 * (d % 3)).permute((1, 0))
+                total3 = warpgroup_mma(own, tap, total3, use_acc=d > 4, is_async=True)
+            total0, total1, total2, total3 = warpgroup_mma_wait(
+                (1 + d // 3 % 2) * (1 + d % 3 % 2), deps=(total0, total1, total2, total3)
+            )
+            gl.thread_barrier()
+            _ask_neighbour(
+                small, ring, full, image, d + SLOTS - 1, count + SLOTS - 1, n_turns * 9, H, W, CS, BESIDE, SLOTS
+            )
+            if MASKED and d == 4:
+                tma.store_wait(0)
+                mbarrier.expect(other.index(1), 4 * (PIXELS * CB * 2))
+                for asked in gl.static_range(4):
+                    tma.async_copy_global_to_shared(
+                        like, [image, 0, asked // 2, 0, asked % 2 * CB], other.index(1),
+                        edge.index(asked)._reinterpret(gl.bfloat16, [BESIDE, H, 1, W, CB], like.layout),
+                    )  # fmt: skip
+        total0, total1, total2, total3 = warpgroup_mma_wait(0, deps=(total0, total1, total2, total3))
+        if MASKED:
+            mbarrier.wait(other.index(1), turn & 1)
+        else:
+            tma.store_wait(0)
+        gl.thread_barrier()
+        result0 = _finished(total0, bias, edge.index(0), found, ACTIVATE, MASKED, LEAK)
+        result1 = _finished(total1, bias, edge.index(1), found, ACTIVATE, MASKED, LEAK)
+        result2 = _finished(total2, bias, edge.index(2), found, ACTIVATE, MASKED, LEAK)
+        result3 = _finished(total3, bias, edge.index(3), found, ACTIVATE, MASKED, LEAK)
+        fence_async_shared()
+        gl.thread_barrier()
+        for sent in gl.static_range(4):
+            tma.async_copy_shared_to_global(
+                big, [image, 0, sent // 2, 0, sent % 2 * CB],
+                edge.index(sent)._reinterpret(gl.bfloat16, [BESIDE, H, 1, W, CB], big.layout),
+            )  # fmt: skip
+        if sums is not None:
+            summed += (result0 + result1) + (result2 + result3)
+    if sums is not None:
+        out = gl.arange(0, CB, gl.SliceLayout(0, found))
+        gl.store(sums + gl.program_id(0) * CB + out, gl.sum(summed, axis=0))
+    tma.store_wait(0)
+
+
+@gluon.jit
+def _ask_neighbour(
+    small, ring, full, image, D: gl.constexpr, count, n_portions,
+    H: gl.constexpr, W: gl.constexpr, CS: gl.constexpr, BESIDE: gl.constexpr, SLOTS: gl.constexpr,
+):  # fmt: skip
+    """Ask for a neighbour, numbered line by line from the beginning of ``image``."""
+    wanted = count < n_portions
+    mbarrier.expect(full.index(count % SLOTS), BESIDE * H * W * CS * 2, pred=wanted)
+    target = ring.index(count % SLOTS)._reinterpret(gl.bfloat16, [BESIDE, H, W, CS], small.layout)
+    at = [image + D // 9 * BESIDE, D % 9 // 3 - 1, D % 3 - 1, 0]
+    tma.async_copy_global_to_shared(small, at, full.index(count % SLOTS), target, pred=wanted)

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from copies import Shares, correlate_by_copies, down_by_copies, up_by_copies  # beside this file
+from boxes import down_by_boxes  # beside this file
+from copies import Shares, correlate_by_copies, down_by_copies, up_by_copies
 
-from unweave.models.kernels.convolutions import Join, correlate, down, up
+from unweave.models.kernels.convolutions import Join, Tiles, correlate, down, up
 from unweave.models.kernels.resident import up_forward
 
 SIZES = (1, 7, 256)
@@ -60,19 +61,26 @@ class Case:
         return big + small + met + 16 * self.n_big * self.n_small * (4 if self.what == "correlate" else 2)
 
 
-CANDIDATES: dict[Case, tuple[Shares, ...]] = {
-    Case("down", 16, 32, 32, False): (
-        Shares(16, 1, 3, 4),
-        Shares(8, 1, 3, 4),
-        Shares(16, 1, 8, 8),
-        Shares(16, 2, 4, 8),
-    ),
-    Case("down", 16, 32, 32, True): (Shares(16, 1, 3, 4), Shares(8, 1, 3, 4), Shares(16, 1, 8, 8), Shares(16, 2, 4, 8)),
-    Case("down", 8, 32, 64, False): (Shares(16, 2, 4, 4), Shares(32, 2, 4, 4), Shares(16, 1, 8, 4)),
-    Case("down", 8, 32, 64, True): (Shares(16, 2, 4, 4), Shares(32, 2, 4, 4), Shares(16, 1, 8, 4)),
+Division = Shares | Tiles
+LARGE_DOWN: tuple[Division, ...] = (
+    Shares(16, 1, 3, 4), Shares(8, 1, 3, 4), Shares(16, 1, 8, 8), Shares(16, 2, 4, 8), Tiles(128, 0, 4, 4),
+    Tiles(256, 0, 8, 3),
+)  # fmt: skip
+SMALL_DOWN: tuple[Division, ...] = (
+    Shares(16, 2, 4, 4), Shares(32, 2, 4, 4), Shares(16, 1, 8, 4), Tiles(128, 0, 4, 4), Tiles(64, 0, 4, 4),
+)  # fmt: skip
+CANDIDATES: dict[Case, tuple[Division, ...]] = {
+    Case("down", 16, 32, 32, False): LARGE_DOWN,
+    Case("down", 16, 32, 32, True): LARGE_DOWN,
+    Case("down", 8, 32, 64, False): SMALL_DOWN,
+    Case("down", 8, 32, 64, True): SMALL_DOWN,
     Case("up", 16, 32, 32, False): (Shares(16, 3, 6, 8), Shares(8, 3, 6, 8), Shares(16, 3, 4, 8)),
     Case("up", 8, 32, 64, False): (Shares(16, 3, 3, 4), Shares(8, 3, 3, 4)),
     Case("up", 8, 32, 64, True): (Shares(16, 3, 3, 4), Shares(8, 3, 3, 4)),
+    Case("up", 4, 64, 64, False): (Shares(32, 9, 7, 4), Shares(16, 9, 7, 4)),
+    Case("up", 4, 64, 64, True): (Shares(32, 9, 7, 4), Shares(16, 9, 7, 4)),
+    Case("down", 4, 64, 64, False): (Tiles(128, 0, 4, 3), Tiles(64, 0, 4, 4)),
+    Case("down", 4, 64, 64, True): (Tiles(128, 0, 4, 3), Tiles(64, 0, 4, 4)),
     Case("correlate", 16, 32, 32, True): (Shares(64, 3, 4, 4), Shares(64, 3, 7, 4)),
     Case("correlate", 8, 32, 64, True): (Shares(64, 3, 4, 4), Shares(64, 3, 7, 4)),
 }
@@ -86,7 +94,7 @@ def variants() -> list[Variant]:
     return [(case, number) for case in kept for number in range(-1, len(CANDIDATES[case]))]
 
 
-def chosen_by(variant: Variant) -> Shares | None:
+def chosen_by(variant: Variant) -> Division | None:
     return CANDIDATES[variant[0]][variant[1]] if variant[1] >= 0 else None
 
 
@@ -94,7 +102,8 @@ def title(variant: Variant) -> str:
     chosen = chosen_by(variant)
     if chosen is None:
         return f"{variant[0].name} present"
-    return f"{variant[0].name} [{chosen.images},{chosen.columns},{chosen.slots},{chosen.warps}]"
+    kind = "boxes" if isinstance(chosen, Tiles) else "copies"
+    return f"{variant[0].name} {kind} [{','.join(map(str, vars(chosen).values()))}]"
 
 
 @dataclass(frozen=True)
@@ -123,18 +132,21 @@ def inputs(case: Case, n_models: int) -> Inputs:
     return Inputs(big, small, drawn(size), sums, gradients)
 
 
-def call(case: Case, given: Inputs, chosen: Shares | None) -> Run:
+def call(case: Case, given: Inputs, chosen: Division | None) -> Run:
     """The candidate on these inputs, or the present kernel: its output."""
     join, big, small, weights, rows = case.join, given.big, given.small, given.weights, given.gradients
     if case.what == "correlate":
         if chosen is None:
             return lambda: _written(rows, lambda: correlate(join, big, small, rows, "ieee"))
+        assert isinstance(chosen, Shares)
         return lambda: _written(rows, lambda: correlate_by_copies(join, big, small, rows, chosen))
     down_ward = case.what == "down"
     sums = given.sums[:, : case.n_small if down_ward else case.n_big]
     more: dict[str, Any] = {"activate": True}
     if case.back:
         more = {"like": small if down_ward else big, "bias_gradient": sums}
+    if isinstance(chosen, Tiles):
+        return lambda: down_by_boxes(join, big, weights, chosen, **more)
     if chosen is not None:
         copied, image = (down_by_copies, big) if down_ward else (up_by_copies, small)
         return lambda: copied(join, image, weights, chosen, **more)
@@ -251,7 +263,7 @@ def main() -> None:
         good = outcome.get("far", 1.0) < 5e-3 and outcome.get("same", False)
         right += [variant] if good else []
         if not good:
-            print(f"NOT RIGHT: {title(variant)}: {outcome}", flush=True)
+            print(f"NOT RIGHT: {title(variant)}: {str(outcome)[:400]}", flush=True)
     print(f"[{len(right)} of {len(chosen)} right after {time.monotonic() - begin:.0f} s]", flush=True)
     report["checks"] = {title(variant): outcome for variant, outcome in checks.items()}
     report["times"] = timed = _timed(right)

@@ -5,7 +5,6 @@ waited for: so a buffer that is used again too early gives wrong numbers. Waitin
 the wrong phase, is an error here and would be a hang there. Layouts are not followed.
 """
 
-# ruff: noqa: N802, N803
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 import math
 from types import SimpleNamespace
