@@ -1,9 +1,10 @@
 """Convolutions by a Hopper card's copy engine beside the present kernels: compile, check and time them in one call.
 
-``PYTHONPATH=src python3 benchmarks/hopper.py`` takes about 80 s on a card. Every candidate is checked in a process of
+``PYTHONPATH=src python3 benchmarks/hopper.py`` takes about 90 s on a card. Every candidate is checked in a process of
 its own, all side by side, so one that hangs or leaves its tensors ends alone; those that are right are then timed in
 turns with the present kernel, at 256 models. ``ONLY=down,up`` in the environment keeps to names with one of these words
-in them. Everything goes to ``$OUT`` where that is set; the last lines are a table.
+in them. Last, whole steps of 256 standard models before and after, the quickest candidates taken. Everything goes to
+``$OUT`` where that is set; the last lines are a table.
 """
 
 import json
@@ -11,23 +12,27 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from boxes import down_by_boxes  # beside this file
 from copies import Shares, correlate_by_copies, down_by_copies, up_by_copies
 
+from unweave.models.kernels import conv_stack, encoder
 from unweave.models.kernels.convolutions import Join, Tiles, correlate, down, up
 from unweave.models.kernels.resident import up_forward
 
 SIZES = (1, 7, 256)
 BATCH = 64
 HERE = Path(__file__)
-CHECK_S, TIME_S = 40, 25
+CHECK_S, TIME_S, LAST_S = 40, 25, 88
+"""Seconds: for one check, for one process of timings, for everything."""
 COPY_RATE = 4.3e12
 """Bytes a second, read and written, as measured on an H200."""
 Run = Callable[[], torch.Tensor]
@@ -253,9 +258,91 @@ def in_turns(runs: dict[str, Run], repeats: int = 4, rounds: int = 9) -> dict[st
     return {name: sorted(values) for name, values in found.items()}
 
 
+def steps(best: dict[str, str]) -> None:
+    """Whole steps without and with the best candidates, by case, in turns; one line of JSON, µs a model-step.
+
+    Without candidates, nothing is timed: it only compiles what a step needs.
+    """
+    from kernels import examples, experiments, fleet_of  # beside this file
+
+    from unweave.training.fleet.stepper import Stepper
+
+    n, data = SIZES[-1], examples()
+    taken = {title(one): one for one in variants()}
+    made: dict[str, Any] = {}
+    rounds: dict[str, list[float]] = {}
+    for name, used in {"present": {}, "copies": best}.items():
+        if name == "copies" and not best:
+            break
+        fleet, source = fleet_of(experiments(n), data, "bf16")
+        begun = fleet.parameters.clone()
+        stepper = Stepper(fleet, source, lambda text: print(text, file=sys.stderr))
+        with replaced({taken[one][0]: chosen_by(taken[one]) for one in used.values()}):
+            for step in range(3):
+                stepper(step, record=step == 0)
+        torch.cuda.synchronize()
+        made[name], rounds[name] = (stepper, fleet, begun), []
+    for turn in range(5 if best else 0):
+        for name, (stepper, _, _) in made.items():
+            begin = time.perf_counter()
+            for step in range(3 + 40 * turn, 3 + 40 * (turn + 1)):
+                stepper(step, record=step % 50 == 0)
+            torch.cuda.synchronize()
+            rounds[name].append((time.perf_counter() - begin) / (40 * n) * 1e6)
+    report: dict[str, Any] = {"steps": {name: sorted(values) for name, values in rounds.items()}}
+    if best:
+        ends = [fleet.parameters.double() for _, fleet, _ in made.values()]
+        begun = made["present"][2].double()
+        report["apart"] = ((ends[0] - ends[1]).norm() / (ends[0] - begun).norm()).item()
+    print(json.dumps(report))
+
+
+@contextmanager
+def replaced(best: dict[Case, Division | None]) -> Iterator[None]:
+    """Inside, layers that have a candidate use it."""
+
+    def at(what: str, join: Join, back: bool) -> Division | None:
+        return best.get(Case(what, join.height, join.n_big, join.n_small, back))
+
+    def downward(join: Join, big: torch.Tensor, weights: torch.Tensor, product: str, **named: Any) -> torch.Tensor:
+        chosen = at("down", join, named.get("like") is not None)
+        if chosen is None:
+            return down(join, big, weights, product, **named)
+        named.pop("later", None)
+        copied: Any = down_by_boxes if isinstance(chosen, Tiles) else down_by_copies
+        return copied(join, big, weights, chosen, **named)
+
+    def upward(join: Join, small: torch.Tensor, weights: torch.Tensor, product: str, **named: Any) -> torch.Tensor:
+        chosen = at("up", join, named.get("like") is not None)
+        if not isinstance(chosen, Shares):
+            return up(join, small, weights, product, **named)
+        named.pop("later", None)
+        return up_by_copies(join, small, weights, chosen, **named)
+
+    def forward(join: Join, small: torch.Tensor, weights: torch.Tensor, product: str) -> torch.Tensor:
+        chosen = at("up", join, False)
+        if not isinstance(chosen, Shares):
+            return up_forward(join, small, weights, product)
+        return up_by_copies(join, small, weights, chosen, activate=True)
+
+    def correlated(join: Join, big: torch.Tensor, small: torch.Tensor, rows: torch.Tensor, product: str) -> None:
+        chosen = at("correlate", join, True)
+        if not isinstance(chosen, Shares):
+            return correlate(join, big, small, rows, product)
+        return correlate_by_copies(join, big, small, rows, chosen)
+
+    with (
+        patch.object(encoder, "down", downward), patch.object(encoder, "up", upward),
+        patch.object(encoder, "correlate", correlated), patch.object(conv_stack, "down", downward),
+        patch.object(conv_stack, "up_forward", forward), patch.object(conv_stack, "correlate", correlated),
+    ):  # fmt: skip
+        yield
+
+
 def main() -> None:
     report: dict[str, Any] = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
     begin, chosen = time.monotonic(), variants()
+    warm = _own("steps", "{}")
     with ThreadPoolExecutor(len(chosen)) as pool:
         checks = dict(zip(chosen, pool.map(_checked, chosen)))
     right = []
@@ -267,7 +354,14 @@ def main() -> None:
     print(f"[{len(right)} of {len(chosen)} right after {time.monotonic() - begin:.0f} s]", flush=True)
     report["checks"] = {title(variant): outcome for variant, outcome in checks.items()}
     report["times"] = timed = _timed(right)
-    print(f"[timed after {time.monotonic() - begin:.0f} s]")
+    print(f"[timed after {time.monotonic() - begin:.0f} s]", flush=True)
+    quickest = {case: min(found, key=lambda name: found[name][len(found[name]) // 2]) for case, found in timed.items()}
+    report["quickest"] = {case: name for case, name in quickest.items() if not name.endswith("present")}
+    report["whole"] = _ended(warm, max(1.0, LAST_S - (time.monotonic() - begin)))
+    if not report["whole"].get("error"):
+        whole = _own("steps", json.dumps(report["quickest"]))
+        report["whole"] = _ended(whole, max(1.0, LAST_S - (time.monotonic() - begin)))
+    print(f"[steps after {time.monotonic() - begin:.0f} s]")
     if "OUT" in os.environ:
         Path(os.environ["OUT"], "hopper.json").write_text(json.dumps(report, indent=1))
     print("µs a model, alone, median (least): ")
@@ -275,21 +369,30 @@ def main() -> None:
         print(f"{case.name}: bytes {case.n_bytes / COPY_RATE * 1e6:.2f}")
         for name, values in timed.get(case.name, {}).items():
             print(f"    {values[len(values) // 2]:.3f} ({values[0]:.3f})  {name.removeprefix(case.name)}")
+    print("whole steps:", str(report["whole"])[:600])
+
+
+def _own(what: str, *given: str) -> subprocess.Popen[str]:
+    """This script in a process of its own, its output in a pipe."""
+    command = [sys.executable, str(HERE), what, *given]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _ended(process: subprocess.Popen[str], seconds: float) -> dict[str, Any]:
+    """The last line that a process said, or how it failed."""
+    try:
+        said, complaint = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return {"error": "timeout"}
+    if process.returncode:
+        return {"error": [line for line in complaint.splitlines() if "rror" in line][:4], "said": complaint[-800:]}
+    outcome: dict[str, Any] = json.loads(said.splitlines()[-1])
+    return outcome
 
 
 def _checked(variant: Variant) -> dict[str, Any]:
-    number = variants().index(variant)
-    try:
-        command = [sys.executable, str(HERE), "check", str(number)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_S, check=False)
-    except subprocess.TimeoutExpired as late:
-        said = late.stderr or b""
-        return {"error": "timeout", "said": (said.decode() if isinstance(said, bytes) else said)[-300:]}
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if "rror" in line]
-        return {"error": (lines or done.stderr.splitlines())[:4], "said": done.stderr[-800:]}
-    outcome: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return outcome
+    return _ended(_own("check", str(variants().index(variant))), CHECK_S)
 
 
 def _timed(right: list[Variant]) -> dict[str, dict[str, list[float]]]:
@@ -318,8 +421,12 @@ def _timed(right: list[Variant]) -> dict[str, dict[str, list[float]]]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        picked = [variants()[int(number)] for number in sys.argv[2:]]
-        check(picked[0]) if sys.argv[1] == "check" else times(picked)
-    else:
-        main()
+    match sys.argv[1:]:
+        case ["check", number]:
+            check(variants()[int(number)])
+        case ["times", *numbers]:
+            times([variants()[int(number)] for number in numbers])
+        case ["steps", best]:
+            steps(json.loads(best))
+        case _:
+            main()
