@@ -58,6 +58,27 @@ def down_by_copies(
     return small
 
 
+def down_by_pairs(
+    join: Join, big: Tensor, weights: Tensor, chosen: Shares, *, activate: bool = False,
+    like: Tensor | None = None, leak: float = 0.0, bias_gradient: Tensor | None = None,
+) -> Float[Tensor, "model batch height width small"]:  # fmt: skip
+    """As ``down_by_copies`` for images of 256 pixels: the two middle columns of the kernel are one copy, longer rows."""
+    n_models, n_batch = big.shape[:2]
+    small = big.new_empty(n_models, n_batch, join.height, join.width, join.n_small)
+    parts = triton.cdiv(n_batch, chosen.images)
+    sums = None if bias_gradient is None else bias_gradient.new_empty(n_models, parts, join.n_small)
+    result = flat_boxes(small, join.n_small)
+    met = result if like is None else flat_boxes(like, join.n_small)
+    _down_by_pairs[(n_models * parts,)](
+        parity_boxes(join, big), pair_boxes(join, big), weight_boxes(join, weights), met, result, weights, sums,
+        weights.stride(0), join.weight_at, join.bias_at, parts, n_batch, join.height, join.width, join.n_big,
+        join.n_small, chosen.images, activate, like is not None, leak, num_warps=chosen.warps,
+    )  # fmt: skip
+    if sums is not None and bias_gradient is not None:
+        add_up(sums, bias_gradient)
+    return small
+
+
 def up_by_copies(
     join: Join, small: Tensor, weights: Tensor, chosen: Shares, *, activate: bool = False,
     like: Tensor | None = None, leak: float = 0.0, bias_gradient: Tensor | None = None,
@@ -664,3 +685,150 @@ def _ask_neighbour(
     target = ring.index(count % SLOTS)._reinterpret(gl.bfloat16, [BESIDE, H, W, CS], small.layout)
     at = [image + D // 9 * BESIDE, D % 9 // 3 - 1, D % 3 - 1, 0]
     tma.async_copy_global_to_shared(small, at, full.index(count % SLOTS), target, pred=wanted)
+
+
+@gluon.jit
+def _down_by_pairs(
+    big, pairs, weights, like, small, row, sums, weight_stride, weight_at, bias_at, parts, n_batch,
+    H: gl.constexpr, W: gl.constexpr, CB: gl.constexpr, CS: gl.constexpr, IMAGES: gl.constexpr,
+    ACTIVATE: gl.constexpr, MASKED: gl.constexpr, LEAK: gl.constexpr,
+):  # fmt: skip
+    """Four portions an image, each with a place of its own: for each row parity the middle columns, then the outer two.
+
+    Lines of zeros: two behind the first pair, one behind each of the next two boxes, and so before those of parity 1.
+    """
+    WARPS: gl.constexpr = gl.num_warps()
+    found: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [WARPS, 1], [16, CS, 16])
+    model = gl.program_id(0) // parts
+    begin = gl.program_id(0) % parts * IMAGES
+    n_images = gl.minimum(IMAGES, n_batch - begin)
+    first = model * n_batch + begin
+
+    ring = gl.allocate_shared_memory(gl.bfloat16, [8 * H + 8, W, CB], gl.NVMMASharedLayout(2 * CB, 16, 2))
+    kept = gl.allocate_shared_memory(gl.bfloat16, [16, CB, CS], small.layout)
+    edge = gl.allocate_shared_memory(gl.bfloat16, [H * W, CS], small.layout)
+    full = gl.allocate_shared_memory(gl.int64, [4, 1], mbarrier.MBarrierLayout())
+    other = gl.allocate_shared_memory(gl.int64, [2, 1], mbarrier.MBarrierLayout())
+    for one in gl.static_range(4):
+        mbarrier.init(full.index(one), count=1)
+    mbarrier.init(other.index(0), count=1)
+    mbarrier.init(other.index(1), count=1)
+    thin: gl.constexpr = gl.BlockedLayout([1, 2], [32 * 2 // CB, CB // 2], [WARPS, 1], [1, 0])
+    nothing = gl.zeros([W, CB], gl.bfloat16, thin)
+    ring.index(2 * H).store(nothing)
+    ring.index(2 * H + 1).store(nothing)
+    ring.index(3 * H + 2).store(nothing)
+    ring.index(4 * H + 3).store(nothing)
+    ring.index(4 * H + 4).store(nothing)
+    ring.index(6 * H + 5).store(nothing)
+    ring.index(7 * H + 6).store(nothing)
+    fence_async_shared()
+    gl.thread_barrier()
+
+    mbarrier.expect(other.index(0), 16 * CB * CS * 2)
+    for half in gl.static_range(2):
+        start = (model * weight_stride + weight_at) // CS + half * (8 * CB)
+        target = kept.index(half * 8)._reinterpret(gl.bfloat16, [8 * CB, CS], weights.layout)
+        tma.async_copy_global_to_shared(weights, [start, 0], other.index(0), target)
+    _ask_two(big, pairs, ring, full, first, 0, True, H, W, CB)
+    _ask_two(big, pairs, ring, full, first, 1, True, H, W, CB)
+    _ask_two(big, pairs, ring, full, first, 2, True, H, W, CB)
+    mbarrier.wait(other.index(0), 0)
+
+    bias = gl.zeros([CS], gl.float32, gl.SliceLayout(0, found))
+    if ACTIVATE:
+        channel = gl.arange(0, CS, gl.SliceLayout(0, found))
+        bias = gl.load(row + model.to(gl.int64) * weight_stride + bias_at + channel).to(gl.float32)
+    summed = gl.zeros([H * W, CS], gl.float32, found)
+    total = gl.zeros([H * W, CS], gl.float32, found)
+    for image in range(n_images):
+        phase = image & 1
+        mbarrier.wait(full.index(0), phase)
+        total = _middle(ring, kept, total, 0, 2, 1, 3, False, H, W, CB, CS)
+        total = warpgroup_mma_wait(2, deps=(total,))
+        gl.thread_barrier()
+        _ask_two(big, pairs, ring, full, first + image, 3, True, H, W, CB)
+        mbarrier.wait(full.index(1), phase)
+        total = _outer(ring, kept, total, 2 * H + 2, 1, 1, 3, H, W, CB)
+        total = warpgroup_mma_wait(4, deps=(total,))
+        gl.thread_barrier()
+        _ask_two(big, pairs, ring, full, first + image + 1, 0, image + 1 < n_images, H, W, CB)
+        if MASKED:
+            tma.store_wait(0)
+            mbarrier.expect(other.index(1), H * W * CS * 2)
+            tma.async_copy_global_to_shared(like, [(first + image) * (H * W), 0], other.index(1), edge)
+        mbarrier.wait(full.index(2), phase)
+        total = _middle(ring, kept, total, 4 * H + 5, -2, 2, 0, True, H, W, CB, CS)
+        total = warpgroup_mma_wait(2, deps=(total,))
+        gl.thread_barrier()
+        _ask_two(big, pairs, ring, full, first + image + 1, 1, image + 1 < n_images, H, W, CB)
+        mbarrier.wait(full.index(3), phase)
+        total = _outer(ring, kept, total, 6 * H + 6, -1, 2, 0, H, W, CB)
+        total = warpgroup_mma_wait(4, deps=(total,))
+        gl.thread_barrier()
+        _ask_two(big, pairs, ring, full, first + image + 1, 2, image + 1 < n_images, H, W, CB)
+        total = warpgroup_mma_wait(0, deps=(total,))
+        if MASKED:
+            mbarrier.wait(other.index(1), phase)
+        else:
+            tma.store_wait(0)
+        gl.thread_barrier()
+        result = _finished(total, bias, edge, found, ACTIVATE, MASKED, LEAK)
+        fence_async_shared()
+        gl.thread_barrier()
+        tma.async_copy_shared_to_global(small, [(first + image) * (H * W), 0], edge)
+        if sums is not None:
+            summed += result
+    if sums is not None:
+        out = gl.arange(0, CS, gl.SliceLayout(0, found))
+        gl.store(sums + gl.program_id(0) * CS + out, gl.sum(summed, axis=0))
+    tma.store_wait(0)
+
+
+@gluon.jit
+def _middle(
+    ring, kept, total, line, FURTHER: gl.constexpr, KY: gl.constexpr, OTHER: gl.constexpr, BEGUN: gl.constexpr,
+    H: gl.constexpr, W: gl.constexpr, CB: gl.constexpr, CS: gl.constexpr,
+):  # fmt: skip
+    """A pair of columns under kernel row KY, and FURTHER half lines on under another."""
+    image: gl.constexpr = gl.NVMMASharedLayout(4 * CB, 16, 2)
+    taps: gl.constexpr = gl.NVMMASharedLayout(2 * CS, 16, 2)
+    own = ring.index(line)._reinterpret(gl.bfloat16, [H * W, 2 * CB], image)
+    weight = kept.index(KY * 4 + 1)._reinterpret(gl.bfloat16, [2 * CB, CS], taps)
+    total = warpgroup_mma(own, weight, total, use_acc=BEGUN, is_async=True)
+    beside = ring.index(line + FURTHER)._reinterpret(gl.bfloat16, [H * W, 2 * CB], image)
+    weight = kept.index(OTHER * 4 + 1)._reinterpret(gl.bfloat16, [2 * CB, CS], taps)
+    return warpgroup_mma(beside, weight, total, is_async=True)
+
+
+@gluon.jit
+def _outer(
+    ring, kept, total, line, FURTHER: gl.constexpr, KY: gl.constexpr, OTHER: gl.constexpr,
+    H: gl.constexpr, W: gl.constexpr, CB: gl.constexpr,
+):  # fmt: skip
+    """Kernel columns 0 and 3, whose boxes lie one after the other, under two kernel rows."""
+    image: gl.constexpr = gl.NVMMASharedLayout(2 * CB, 16, 2)
+    for kx in gl.static_range(0, 4, 3):
+        own = ring.index(line + kx // 3 * (H + 1))._reinterpret(gl.bfloat16, [H * W, CB], image)
+        total = warpgroup_mma(own, kept.index(KY * 4 + kx), total, is_async=True)
+        beside = ring.index(line + FURTHER + kx // 3 * (H + 1))._reinterpret(gl.bfloat16, [H * W, CB], image)
+        total = warpgroup_mma(beside, kept.index(OTHER * 4 + kx), total, is_async=True)
+    return total
+
+
+@gluon.jit
+def _ask_two(
+    big, pairs, ring, full, image, PORTION: gl.constexpr, wanted, H: gl.constexpr, W: gl.constexpr, CB: gl.constexpr
+):  # fmt: skip
+    """Ask for one of the four portions of an image."""
+    parity: gl.constexpr = PORTION // 2
+    mbarrier.expect(full.index(PORTION), H * W * CB * 4, pred=wanted)
+    if PORTION % 2 == 0:
+        target = ring.index(parity * (4 * H + 5))._reinterpret(gl.bfloat16, [1, H, 1, W, 2 * CB], pairs.layout)
+        tma.async_copy_global_to_shared(pairs, [image, 0, parity, 0, 0], full.index(PORTION), target, pred=wanted)
+    else:
+        for side in gl.static_range(2):
+            line = 2 * H + 2 + parity * (4 * H + 4) + side * (H + 1)
+            box = ring.index(line)._reinterpret(gl.bfloat16, [1, H, 1, W, CB], big.layout)
+            at = [image, 0, parity, 2 * side - 1, (1 - side) * CB]
+            tma.async_copy_global_to_shared(big, at, full.index(PORTION), box, pred=wanted)

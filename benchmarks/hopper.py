@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 import torch
 from boxes import down_by_boxes  # beside this file
-from copies import Shares, correlate_by_copies, down_by_copies, up_by_copies
+from copies import Shares, correlate_by_copies, down_by_copies, down_by_pairs, up_by_copies
 
 from unweave.models.kernels import conv_stack, encoder
 from unweave.models.kernels.convolutions import Join, Tiles, correlate, down, up
@@ -68,7 +68,8 @@ class Case:
 
 Division = Shares | Tiles
 LARGE_DOWN: tuple[Division, ...] = (
-    Shares(16, 1, 3, 4), Shares(8, 1, 3, 4), Shares(16, 1, 8, 8), Shares(16, 2, 4, 8), Tiles(128, 0, 4, 4),
+    Shares(16, 1, 3, 4), Shares(8, 1, 3, 4), Shares(16, 1, 8, 8), Shares(16, 2, 4, 8), Shares(16, 2, 0, 8),
+    Tiles(128, 0, 4, 4),
     Tiles(256, 0, 8, 3),
 )  # fmt: skip
 SMALL_DOWN: tuple[Division, ...] = (
@@ -150,14 +151,19 @@ def call(case: Case, given: Inputs, chosen: Division | None) -> Run:
     more: dict[str, Any] = {"activate": True}
     if case.back:
         more = {"like": small if down_ward else big, "bias_gradient": sums}
-    if isinstance(chosen, Tiles):
-        return lambda: down_by_boxes(join, big, weights, chosen, **more)
     if chosen is not None:
-        copied, image = (down_by_copies, big) if down_ward else (up_by_copies, small)
+        copied, image = (_copied(chosen), big) if down_ward else (up_by_copies, small)
         return lambda: copied(join, image, weights, chosen, **more)
     if down_ward:
         return lambda: down(join, big, weights, "ieee", **more)
     return lambda: up(join, small, weights, "ieee", **more) if case.back else up_forward(join, small, weights, "ieee")
+
+
+def _copied(chosen: Division) -> Callable[..., torch.Tensor]:
+    """Shares of no portions mean pairs of columns."""
+    if isinstance(chosen, Tiles):
+        return down_by_boxes
+    return down_by_copies if chosen.slots else down_by_pairs
 
 
 def _written(gradients: torch.Tensor, write: Callable[[], None]) -> torch.Tensor:
@@ -309,8 +315,7 @@ def replaced(best: dict[Case, Division | None]) -> Iterator[None]:
         if chosen is None:
             return down(join, big, weights, product, **named)
         named.pop("later", None)
-        copied: Any = down_by_boxes if isinstance(chosen, Tiles) else down_by_copies
-        return copied(join, big, weights, chosen, **named)
+        return _copied(chosen)(join, big, weights, chosen, **named)
 
     def upward(join: Join, small: torch.Tensor, weights: torch.Tensor, product: str, **named: Any) -> torch.Tensor:
         chosen = at("up", join, named.get("like") is not None)

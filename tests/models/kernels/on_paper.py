@@ -221,4 +221,4 @@ def worked_out(module) -> None:
     )
     module.warpgroup_mma, module.warpgroup_mma_wait = machine.product, machine.product_wait
     for name, function in kernels.items():
-        setattr(module, name, Kernel(function, machine) if name.endswith("_by_copies") else function)
+        setattr(module, name, Kernel(function, machine) if name.endswith(("_by_copies", "_by_pairs")) else function)
