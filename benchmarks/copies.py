@@ -62,7 +62,7 @@ def down_by_pairs(
     join: Join, big: Tensor, weights: Tensor, chosen: Shares, *, activate: bool = False,
     like: Tensor | None = None, leak: float = 0.0, bias_gradient: Tensor | None = None,
 ) -> Float[Tensor, "model batch height width small"]:  # fmt: skip
-    """As ``down_by_copies`` for images of 256 pixels: the two middle columns of the kernel are one copy, longer rows."""
+    """As ``down_by_copies`` for images of 256 pixels; the two middle columns of the kernel are one copy."""
     n_models, n_batch = big.shape[:2]
     small = big.new_empty(n_models, n_batch, join.height, join.width, join.n_small)
     parts = triton.cdiv(n_batch, chosen.images)
