@@ -46,7 +46,7 @@ def _down_by_boxes(
     ROWS: tl.constexpr = IMAGES * LINES * W
     model, tile = tl.program_id(0) // tiles, tl.program_id(0) % tiles
     begin, top = tile // (H // LINES) * IMAGES, tile % (H // LINES) * LINES
-    first_tap = (model * weight_stride + weight_at) // CS
+    first_tap = model * (weight_stride // CS) + weight_at // CS
     total = tl.zeros((ROWS, CS), dtype=tl.float32)
     for tap in range(16):
         ky, kx = tap // 4, tap % 4

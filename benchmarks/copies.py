@@ -217,7 +217,7 @@ def _down_by_copies(
 
     mbarrier.expect(other.index(0), 16 * CB * CS * 2)
     for half in gl.static_range(2):
-        start = (model * weight_stride + weight_at) // CS + half * (8 * CB)
+        start = model * (weight_stride // CS) + weight_at // CS + half * (8 * CB)
         target = kept.index(half * 8)._reinterpret(gl.bfloat16, [8 * CB, CS], weights.layout)
         tma.async_copy_global_to_shared(weights, [start, 0], other.index(0), target)
     for ahead in gl.static_range(SLOTS - 1):
@@ -340,7 +340,7 @@ def _up_by_copies(
 
     mbarrier.expect(other.index(0), 16 * CB * CS * 2)
     for half in gl.static_range(2):
-        start = (model * weight_stride + weight_at) // CS + half * (8 * CB)
+        start = model * (weight_stride // CS) + weight_at // CS + half * (8 * CB)
         target = kept.index(half * 8)._reinterpret(gl.bfloat16, [8 * CB, CS], weights.layout)
         tma.async_copy_global_to_shared(weights, [start, 0], other.index(0), target)
     for ahead in gl.static_range(SLOTS - 1):
@@ -601,7 +601,7 @@ def _up_small_by_copies(
 
     mbarrier.expect(other.index(0), 16 * CB * CS * 2)
     for quarter in gl.static_range(4):
-        start = (model * weight_stride + weight_at) // CS + quarter * (4 * CB)
+        start = model * (weight_stride // CS) + weight_at // CS + quarter * (4 * CB)
         target = kept.index(quarter * 4)._reinterpret(gl.bfloat16, [4 * CB, CS], weights.layout)
         tma.async_copy_global_to_shared(weights, [start, 0], other.index(0), target)
     for ahead in gl.static_range(SLOTS - 1):
@@ -727,7 +727,7 @@ def _down_by_pairs(
 
     mbarrier.expect(other.index(0), 16 * CB * CS * 2)
     for half in gl.static_range(2):
-        start = (model * weight_stride + weight_at) // CS + half * (8 * CB)
+        start = model * (weight_stride // CS) + weight_at // CS + half * (8 * CB)
         target = kept.index(half * 8)._reinterpret(gl.bfloat16, [8 * CB, CS], weights.layout)
         tma.async_copy_global_to_shared(weights, [start, 0], other.index(0), target)
     _ask_two(big, pairs, ring, full, first, 0, True, H, W, CB)

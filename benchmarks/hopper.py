@@ -282,7 +282,7 @@ def in_turns(runs: dict[str, Run], repeats: int = 4, rounds: int = 9) -> dict[st
 def steps(best: dict[str, str]) -> None:
     """Whole steps without and with the best candidates, by case, in turns; one line of JSON, µs a model-step.
 
-    Without candidates, nothing is timed: it only compiles what a step needs.
+    ``apart`` is the distance between both after three steps, over the way that they went. Without candidates, nothing is timed: it only compiles what a step needs.
     """
     from kernels import examples, experiments, fleet_of  # beside this file
 
@@ -302,7 +302,7 @@ def steps(best: dict[str, str]) -> None:
             for step in range(3):
                 stepper(step, record=step == 0)
         torch.cuda.synchronize()
-        made[name], rounds[name] = (stepper, fleet, begun), []
+        made[name], rounds[name] = (stepper, begun, fleet.parameters.clone()), []
     for turn in range(5 if best else 0):
         for name, (stepper, _, _) in made.items():
             begin = time.perf_counter()
@@ -312,9 +312,8 @@ def steps(best: dict[str, str]) -> None:
             rounds[name].append((time.perf_counter() - begin) / (40 * n) * 1e6)
     report: dict[str, Any] = {"steps": {name: sorted(values) for name, values in rounds.items()}}
     if best:
-        ends = [fleet.parameters.double() for _, fleet, _ in made.values()]
-        begun = made["present"][2].double()
-        report["apart"] = ((ends[0] - ends[1]).norm() / (ends[0] - begun).norm()).item()
+        (_, begun, one), (_, _, other) = made.values()
+        report["apart"] = ((one - other).norm() / (one - begun).norm()).item()
     print(json.dumps(report))
 
 
@@ -436,7 +435,7 @@ def _checked(chosen: list[Variant]) -> dict[str, dict[str, Any]]:
         begun = [line["begin"] for line in lines if "begin" in line] or [title(left[0])]
         if begun[-1] not in found:
             words = [line for line in complaint.splitlines() if "rror" in line]
-            found[begun[-1]] = {"error": words[-2:] or "timeout", "said": complaint[-500:]}
+            found[begun[-1]] = {"error": words[-3:], "said": complaint[-500:]}
         left = [one for one in left if title(one) not in found]
         if time.monotonic() > end - 8:
             found |= {title(one): {"error": "no time was left"} for one in left}
@@ -454,8 +453,10 @@ def _until_silent(end: float, *given: str) -> tuple[str, str]:
             time.sleep(0.2)
             before, text = text, Path(said.name).read_text()
             heard = heard if text == before else time.monotonic()
+        ended = process.poll()
         process.kill()
-        return Path(said.name).read_text(), Path(complaint.name).read_text()
+        how = "error: silent for too long" if ended is None else f"error: ended with {ended}"
+        return Path(said.name).read_text(), f"{Path(complaint.name).read_text()}\n{how}"
 
 
 def _timed(right: list[Variant]) -> dict[str, dict[str, list[float]]]:
