@@ -282,7 +282,8 @@ def in_turns(runs: dict[str, Run], repeats: int = 4, rounds: int = 9) -> dict[st
 def steps(best: dict[str, str]) -> None:
     """Whole steps without and with the best candidates, by case, in turns; one line of JSON, µs a model-step.
 
-    ``apart`` is the distance between both after three steps, over the way that they went. Without candidates, nothing is timed: it only compiles what a step needs.
+    ``apart`` is the distance between both after three steps, over the way that they went. Without candidates, nothing
+    is timed: it only compiles what a step needs.
     """
     from kernels import examples, experiments, fleet_of  # beside this file
 
