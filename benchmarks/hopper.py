@@ -25,7 +25,7 @@ import torch
 from boxes import down_by_boxes  # beside this file
 from copies import Shares, correlate_by_copies, down_by_copies, down_by_pairs, up_by_copies
 
-from unweave.models.kernels import conv_stack, encoder
+from unweave.models.kernels import decoder, encoder
 from unweave.models.kernels.convolutions import Join, Tiles, correlate, down, up
 from unweave.models.kernels.resident import up_forward
 
@@ -353,8 +353,8 @@ def replaced(best: dict[Case, Division | None]) -> Iterator[None]:
 
     with (
         patch.object(encoder, "down", downward), patch.object(encoder, "up", upward),
-        patch.object(encoder, "correlate", correlated), patch.object(conv_stack, "down", downward),
-        patch.object(conv_stack, "up_forward", forward), patch.object(conv_stack, "correlate", correlated),
+        patch.object(encoder, "correlate", correlated), patch.object(decoder, "down", downward),
+        patch.object(decoder, "up_forward", forward), patch.object(decoder, "correlate", correlated),
     ):  # fmt: skip
         yield
 
