@@ -53,6 +53,7 @@ class Norm(torch.autograd.Function):
         ctx.save_for_backward(rows, weight, mean, inverse)
         ctx.leak = setting.leak
         ctx.mark_non_differentiable(next_mean, next_variance)
+        ctx.set_materialize_grads(False)  # or zeros would be made for them
         return y.view(last.shape).movedim(-1, 2), next_mean, next_variance
 
     @staticmethod

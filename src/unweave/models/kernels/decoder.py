@@ -70,7 +70,7 @@ class Decoded(torch.autograd.Function):
         frame = Frame(FLOATS, last.n_big, 2 * last.height, 2 * last.width, 0, 0)
         _, pixels, _ = last_forward(last, frame, None, images[-1], weights, precision.product)
         ctx.kept = layout, joins, precision, weights, images
-        return in_rows(pixels, last.n_big)
+        return in_rows(pixels, last.n_big).contiguous()  # what follows goes through them several times
 
     @staticmethod
     def backward(ctx: Any, slope: Outputs) -> tuple[Tensor | None, ...]:

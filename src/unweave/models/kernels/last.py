@@ -45,7 +45,8 @@ def last_forward(
     pixels = torch.empty(shape, dtype=small.dtype if fused else torch.float32, device=small.device)
     loss = torch.empty(n_models, n_batch, dtype=torch.float32, device=small.device)
     sums = torch.empty(n_models, n_batch, 16, dtype=torch.float32, device=small.device)
-    chosen = _tiles("loss", small.dtype, frame.channels)
+    # outputs alone come from the kernel for colours, whatever their channels
+    chosen = _tiles("loss", small.dtype, frame.channels if fused else 3)
     sizes = (join.height, join.width, frame.channels, join.n_small)
     framed = (frame.packing, frame.height, frame.width, frame.top, frame.left)
     rows = min(chosen.rows, triton.next_power_of_2(join.height * join.width))

@@ -31,6 +31,7 @@ class Normalised(torch.autograd.Function):
         found, sigma, u, v = normalise(given, u)
         ctx.save_for_backward(found, sigma, u, v)
         ctx.mark_non_differentiable(u, v)
+        ctx.set_materialize_grads(False)  # or zeros would be made for them
         return found, u, v
 
     @staticmethod

@@ -158,7 +158,9 @@ class MappedFleet:
             found: tuple[Terms, Tensors, Held] = functional_call(self.losses, flat, (own, batch, context))
             return found
 
-        portion = group.method.at_once if self.device.type == "cuda" else None
+        # of a single portion PyTorch would still copy every result
+        portions = self.device.type == "cuda" and len(self.alive) > group.method.at_once
+        portion = group.method.at_once if portions else None
         terms, made, fresh = torch.vmap(one, chunk_size=portion)(held, group.scalars, dict(batch), code)
         group.terms |= {name: term.detach() for name, term in terms.items()}
         loss = terms[phase.minimises]
