@@ -28,24 +28,25 @@ def main() -> int:
         torch.zeros(1, device="cuda")
         mark("the GPU is there")
     from unweave.cli import main as command
+    from unweave.cli import train as cli_train
     from unweave.training import checkpoint, loop, many, results
-    from unweave.training.fleet import choice, engine, fleet
+    from unweave.training.fleet import choice, engine
 
     mark("unweave is imported")
     if "--one-thread" in sys.argv:
         many.for_all = loop.for_all = results.for_all = lambda work, items: [work(item) for item in items]
+    marked(cli_train, "load_watched", "data is loaded", "the command is understood")
     marked(many, "check_structure", "members are checked")
-    marked(many, "load_together", "data is loaded")
     marked(many, "_parts", "fleets are planned")
     marked(choice, "choose_backend", "kernels are chosen and tried")
     marked(engine, "arranged", "members are arranged")
     marked(engine, "new_fleet", "initial weights are drawn")
     marked(engine.FleetEngine, "__init__", "the engine is built")
-    marked(many, "drive", "steps and results are done", "folders are claimed")
+    marked(engine.FleetEngine, "close", "the engine is closed", "results are kept")
+    marked(many, "drive", "results are written", "folders are claimed")
     marked(checkpoint.Checkpoints, "save", "a checkpoint is written", "steps so far")
     marked(loop, "_keep_snapshots", "snapshots are kept", "steps are made")
-    marked(many, "_disband", "the fleet is disbanded", "the engine is closed")
-    del fleet
+    marked(many, "_disband", "the fleet is disbanded")
     first_steps(engine.FleetEngine)
     done = command(["train", *words])
     mark("the command is done")

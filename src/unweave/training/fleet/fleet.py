@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from unweave.models import Autoencoder, Method
+from unweave.models.initialise import initial_values
 from unweave.models.kernels.aside import aside, in_turn
 from unweave.models.kernels.chosen import Chosen
 from unweave.models.kernels.stacked_code import StackedCode, TotalLoss, Weighed
@@ -24,7 +25,7 @@ from unweave.training.batches import Draws, Source, chosen, images, stored
 from unweave.training.engine import columns, summary
 from unweave.training.experiment import Experiment, Form
 from unweave.training.fleet.backend import Backend
-from unweave.training.fleet.members import ALIKE, Members, scalars_of
+from unweave.training.fleet.members import ALIKE, Members, group_key, scalars_of
 from unweave.training.fleet.networks import StackedNetwork, stacked_network
 
 MOST_TERMS = 16
@@ -88,6 +89,8 @@ class Fleet:
     good_at: Int[Tensor, " model"]
     slopes: dict[int, tuple[Float[Tensor, "model batch"], Float[Tensor, " model"]]] = field(default_factory=dict)
     """Of weighed losses by every reconstruction loss and every KL, by the size of a batch."""
+    shapes: dict[int, dict[str, tuple[int, ...]]] = field(default_factory=dict)
+    """Of the parameters of a member, by its latents."""
 
     @property
     def name(self) -> str:
@@ -114,28 +117,30 @@ class Fleet:
         """Bring the fleet to a state that :meth:`state_tensors` gave."""
         set_state(self, tensors)
 
-    def weights_of(self, place: int, experiment: Experiment, form: Form, *, good: bool = False) -> Tensors:
-        """A member's parameters in their own shapes: a code narrower than the stack's is cut out of it."""
-        with torch.device("meta"):
-            own = Autoencoder(experiment.architecture(form.shape), None).named_parameters()
-        held = self.good if good else self.parameters
-        views = self.backend.layout.views(held[place : place + 1])
-        return {name: views[name][0][tuple(slice(0, n) for n in like.shape)].detach() for name, like in own}
+    def weights_of(
+        self, place: int, experiment: Experiment, form: Form, views: Tensors | None = None, *, good: bool = False
+    ) -> Tensors:
+        """A member's parameters in their own shapes: a code narrower than the stack's is cut out of it.
+
+        ``views`` are those of all members' parameters where somebody has fetched them already.
+        """
+        if experiment.latents not in self.shapes:
+            with torch.device("meta"):
+                own = Autoencoder(experiment.architecture(form.shape), None).named_parameters()
+            self.shapes[experiment.latents] = {name: tuple(like.shape) for name, like in own}
+        views = views or self.backend.layout.views(self.good if good else self.parameters)
+        shapes = self.shapes[experiment.latents].items()
+        return {name: views[name][place][tuple(slice(0, n) for n in shape)].detach() for name, shape in shapes}
 
 
 def new_fleet(members: Members, backend: Backend, n_examples: int, shape: tuple[int, ...]) -> Fleet:
     """A fleet before its first step; every member starts as it would alone."""
     device = torch.device(members.experiments[0].plan.device)
-    rows, others = [], []
     # on the device itself: counter-based draws are the same everywhere, and there they are quick
     with device:
-        for one in members.experiments:
-            networks = new_networks(one.objective, one.architecture(shape), one.init, one.seed)
-            rows.append(backend.layout.row(dict(networks.pop(MODEL).named_parameters())))
-            others.append(networks)
-    parameters = torch.stack(rows)
+        parameters, others = _drawn_together(members, backend, shape, device) or _drawn(members, backend, shape)
     optimiser = members.experiments[0].optimiser
-    nowhere = torch.full((len(rows),), -1, dtype=torch.int64, device=device)
+    nowhere = torch.full((len(parameters),), -1, dtype=torch.int64, device=device)
     return Fleet(
         members,
         backend,
@@ -149,6 +154,45 @@ def new_fleet(members: Members, backend: Backend, n_examples: int, shape: tuple[
         parameters.clone(),
         nowhere.clone(),
     )
+
+
+Others = list[dict[str, nn.Module]]
+"""The networks beside each member's model, by name."""
+
+
+def _drawn(members: Members, backend: Backend, shape: tuple[int, ...]) -> tuple[Float[Tensor, "model size"], Others]:
+    """Every member's first parameters, and the networks beside it."""
+    rows, others = [], []
+    for one in members.experiments:
+        networks = new_networks(one.objective, one.architecture(shape), one.init, one.seed)
+        rows.append(backend.layout.row(dict(networks.pop(MODEL).named_parameters())))
+        others.append(networks)
+    return torch.stack(rows), others
+
+
+def _drawn_together(
+    members: Members, backend: Backend, shape: tuple[int, ...], device: torch.device
+) -> tuple[Float[Tensor, "model size"], Others] | None:
+    """The same for all members of one structure at once; None where a method has other networks, or weights as made."""
+    kinds: dict[tuple[str, str], list[int]] = {}
+    for place, one in enumerate(members.experiments):
+        kinds.setdefault((group_key(one), one.init), []).append(place)
+    parameters = torch.zeros(len(members.experiments), backend.layout.size, device=device)
+    views = backend.layout.views(parameters)
+    for places in kinds.values():
+        first = members.experiments[places[0]]
+        with torch.device("meta"):
+            networks = first.objective.networks(first.architecture(shape))
+        seeds = torch.tensor([members.experiments[place].seed for place in places], device=device)
+        values = initial_values(networks[MODEL], first.init, seeds) if list(networks) == [MODEL] else None
+        if values is None:
+            return None
+        at = torch.tensor(places, device=device)
+        for name, drawn in values.items():
+            # a smaller one (fewer latents) fills the beginning of its axes
+            own: tuple[Any, ...] = (at, *(slice(0, size) for size in drawn.shape[1:]))
+            views[name][own] = drawn
+    return parameters, [{} for _ in members.experiments]
 
 
 def advance(fleet: Fleet, source: Source, draws: Draws, *, record: bool, step: int = 0) -> None:
