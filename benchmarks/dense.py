@@ -102,6 +102,7 @@ def work(case: str, way: str, given: argparse.Namespace) -> None:
             f" {started:.1f} s; loss {loss:.5g}",
             flush=True,
         )
+        engine.close()
 
 
 def change(settings: list[str]) -> None:

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Small conv fleets and a whole training on a GPU in one call of about 90 s: bits and compilations side by side, then
 # timings alone, in turns with the sources in $BEFORE (default before/src), then where the time of a training goes.
+# ROUNDS=2 times both once more; STEPS=8000 makes the training a whole one; PROFILE=1 adds every kernel of a step.
 export PYTHONPATH=src PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1 TRITON_CACHE_DIR=${TRITON_CACHE_DIR:-/tmp/kernels}
 logs=${OUT:-.}
 before=${BEFORE:-before/src}
@@ -25,6 +26,9 @@ rm -rf /tmp/small-runs
 timeout 60 python3 benchmarks/start.py dsprites --seeds 0:128 --steps "${STEPS:-2000}" --plan.device cuda --quiet --folder /tmp/small-runs > "$logs/start.log" 2>&1
 grep -h " s until\|Error" "$logs/start.log"
 echo "trained after $(($(date +%s) - begin)) s"
-timeout 60 $dense --ways usual before 2>&1 | tee -a "$logs/turns.log"
+test "${ROUNDS:-1}" = 1 || timeout 60 $dense --ways usual before 2>&1 | tee -a "$logs/turns.log"
 timeout 20 $dense --ways changed --set first_two.run=16 first_two.PORTIONS=1 last.run=8 2>&1 | tee -a "$logs/turns.log"
+test -z "$PROFILE" || for case in conv-1 conv-16 conv-256; do
+  timeout 30 python3 benchmarks/dense.py --cases $case --ways usual --profile > "$logs/profile-$case.log" 2>&1
+done
 echo "all in $(($(date +%s) - begin)) s"

@@ -141,15 +141,19 @@ class Recording:
 
 def write_history(folder: RunFolder, history: History) -> None:
     """``history.parquet``, or ``history.csv`` where polars is not installed."""
+    folder.write(*history_file(history))
+
+
+def history_file(history: History) -> tuple[str, bytes | str]:
+    """The name and the content of that file."""
     table = {"step": history.steps} | {n: v.tolist() for n, v in zip(history.columns, history.values().T)}
     try:
         import polars
     except ImportError:
-        folder.write("history.csv", _as_csv(table))
-        return
+        return "history.csv", _as_csv(table)
     content = io.BytesIO()
     polars.DataFrame(table).write_parquet(content)
-    folder.write("history.parquet", content.getvalue())
+    return "history.parquet", content.getvalue()
 
 
 def read_history(folder: RunFolder) -> History:
