@@ -10,8 +10,8 @@ class Chosen:
     """Examples by their places in a store: what reads them first may gather them on the way."""
 
     store: Shaped[Tensor, "sample ..."]
-    places: Int[Tensor, "model batch"]
+    places: Int[Tensor, "*step model batch"]
 
-    def gathered(self) -> Shaped[Tensor, "model batch ..."]:
+    def gathered(self) -> Shaped[Tensor, "..."]:
         """The examples themselves."""
         return self.store[self.places]
