@@ -5,8 +5,12 @@
     python benchmarks/dense.py --cases conv-1 --profile         # every kernel of a step: calls, µs
     python benchmarks/dense.py --cases linear tanh-epochs --agree 64    # do both engines train the same models?
 
+    python benchmarks/dense.py --cases conv --ways before usual --sources OLD/src      # against other sources
+    python benchmarks/dense.py --cases conv --ways usual changed --set first_two.FEW=0 last.run=8
+
 Every measurement is a process of its own. A row of history every 50 steps, as usual. Of convolutions, ``kernels`` means
-weight gradients in streams of their own (`unweave.models.kernels.aside`).
+weight gradients in streams of their own for any number of models (`unweave.models.kernels.aside`), ``mapped`` for none,
+``usual`` as it is, ``before`` the same with other sources, ``changed`` with other numbers in modules of the kernels.
 """
 
 import argparse
@@ -16,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,23 +33,25 @@ CASES: dict[str, tuple[str, list[int]]] = {
     "wide": ("wide", [64]),
     "wide-adam": ("wide", [64]),
     "digits": ("digits", [64]),
+    "conv": ("conv", [1, 16, 256]),
     "conv-1": ("conv", [1]),
     "conv-16": ("conv", [16]),
     "conv-64": ("conv", [64]),
     "conv-256": ("conv", [256]),
 }
 WAYS = ("mapped", "kernels")
+OTHERS = ("usual", "before", "changed")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES))
-    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=(*WAYS, *OTHERS))
+    parser.add_argument("--sources", help="a folder with the sources of ``before``")
+    parser.add_argument("--set", nargs="+", default=[], metavar="MODULE.NAME=VALUE", help="what ``changed`` changes")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0.3, help="that one measurement takes; 0 only compiles")
     parser.add_argument("--precision", default="", help="of dense models (default fp32)")
-    parser.add_argument("--warps", type=int, default=0, help="of whole steps of small dense models, to try")
-    parser.add_argument("--product", default="", help="the same: tf32x3, tf32 or ieee")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--agree", type=int, default=0, help="models trained by both engines")
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
@@ -58,10 +65,12 @@ def main() -> None:
                 options = ["--profile"] if given.profile else []
                 options += ["--agree", str(given.agree), "--seconds", str(given.seconds)]
                 options += ["--precision", given.precision] if given.precision else []
-                options += ["--warps", str(given.warps)] + (["--product", given.product] if given.product else [])
+                options += ["--set", *given.set] if way == "changed" else []
                 command = [sys.executable, __file__, "--work", case, way, *options]
                 environment = os.environ | {"OMP_NUM_THREADS": "1"}
                 environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[1] / "src")
+                if way == "before":
+                    environment["PYTHONPATH"] = given.sources
                 done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
                 print("\n".join(f"{case:14s} {way:8s} {line}" for line in done.stdout.splitlines()), flush=True)
                 if done.returncode:
@@ -70,10 +79,8 @@ def main() -> None:
 
 def work(case: str, way: str, given: argparse.Namespace) -> None:
     """One case in this process."""
-    from unweave.models.kernels import small
-
-    small.WARPS, small.PRODUCT = given.warps or small.WARPS, given.product or small.PRODUCT
     kind, sizes = CASES[case]
+    change(given.set)
     if given.agree:
         agree(begun(kind, case, given.agree, way, given.precision))
         return
@@ -95,6 +102,22 @@ def work(case: str, way: str, given: argparse.Namespace) -> None:
             f" {started:.1f} s; loss {loss:.5g}",
             flush=True,
         )
+        engine.close()
+
+
+def change(settings: list[str]) -> None:
+    """Give numbers in modules of the kernels other values; ``run`` of the last layer's or first two's tiles too."""
+    from importlib import import_module
+
+    for setting in settings:
+        place, _, value = setting.partition("=")
+        module, _, name = place.partition(".")
+        found = import_module(f"unweave.models.kernels.{module}")
+        if name == "run":
+            key = "last" if module == "last" else (32, 32)
+            found.TUNED[key] = replace(found.TUNED[key], run=int(value))
+        else:
+            setattr(found, name, int(value))
 
 
 def begun(kind: str, case: str, n: int, way: str, precision: str) -> Any:
@@ -121,9 +144,9 @@ def begun(kind: str, case: str, n: int, way: str, precision: str) -> Any:
         "conv": (Micro(), Conv(), Bernoulli(), BetaVAE(4.0), 10),
     }
     world, network, likelihood, objective, latents = settings[kind]
-    plan = Plan("cuda", 1, precision or "fp32", way)
+    plan = Plan("cuda", 1, precision or "fp32", way if way in WAYS else "kernels")
     if kind == "conv":
-        aside.MOST, plan = 1_000_000 if way == "kernels" else 0, Plan("cuda", 1, "bf16")
+        aside.MOST, plan = {"kernels": 1_000_000, "mapped": 0}.get(way, aside.MOST), Plan("cuda", 1, "bf16")
     experiments = [
         Experiment(
             world, objective, network, likelihood, AdaGrad(1e-2) if case == "wide" else Adam(1e-3), latents=latents,

@@ -34,7 +34,7 @@ COLOUR = Join(32, 32, 3, 32, 4, 64, 0)
 
 def candidates() -> list[tuple[Key, Tiles]]:
     """Everything to try. The second number of a tile means: run (down), parities at a time (up), rows (correlate),
-    images of a program (first two, up forward), programs (loss)."""
+    images of a sum (first two, last) or program (up forward), programs (loss)."""
     found: list[tuple[Key, Tiles]] = []
     for n_big, n_small in LAYERS:
         ups = [
@@ -54,13 +54,18 @@ def candidates() -> list[tuple[Key, Tiles]]:
             (64, 2, 8, 3),
         )
         found += [(("correlate", n_big, n_small), Tiles(*c)) for c in sums]
-    both = itertools.product((64, 128), (8, 16), (4,), (2, 3, 4))
+    both = itertools.product((64, 128), (2, 4, 8), (4,), (2, 3))
     found += [(("first two", 32, 32), Tiles(*c)) for c in both]
     found += [(("up forward", 32, 32), Tiles(*c)) for c in itertools.product((64, 128), (8, 16), (4, 8), (2,))]
     losses = ((512, 264, 8, 1), (256, 264, 8, 1), (256, 528, 4, 1), (128, 528, 4, 1), (512, 396, 8, 1))
     found += [(("loss", 0, 0), Tiles(*c)) for c in losses]
     for name in (*first.TUNED, *(name for name in last.TUNED if name != "loss")):
-        sizes = itertools.product((64, 128, 256), (0,), (4, 8), (1, 2) if not name.startswith("first") else (1,))
+        sizes = itertools.product(
+            (64, 128, 256),
+            (2, 4, 8) if name == "last" else (0,),
+            (4, 8),
+            (1, 2) if not name.startswith("first") else (1,),
+        )
         found += [((name, 0, 0), Tiles(*c)) for c in sizes]
     wide = ((128, 128, 8, 3), (128, 128, 4, 3), (128, 64, 4, 3), (128, 64, 4, 4), (64, 128, 4, 3), (64, 64, 4, 4))
     found += [(("wide", 0, 0), Tiles(*c)) for c in (*wide, (128, 256, 8, 3), (64, 256, 8, 3))]

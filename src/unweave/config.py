@@ -9,6 +9,7 @@ What a number may be is declared with its field, by :func:`number`, and checked 
 
 import dataclasses
 import difflib
+import functools
 import hashlib
 import inspect
 import json
@@ -19,6 +20,7 @@ import types
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass
+from types import MappingProxyType
 from typing import Any
 
 from unweave.trusted import find_code, plug_in, plug_in_names, trust_class
@@ -229,10 +231,15 @@ def own_modules(config: Any) -> set[str]:
     return set().union(*inside) | (set() if module.split(".")[0] == "unweave" else {module})
 
 
-def hints(cls: type) -> dict[str, Any]:
+def hints(cls: type) -> Mapping[str, Any]:
     """The resolved types of a dataclass's fields."""
+    return _hints(cls)
+
+
+@functools.lru_cache(maxsize=1024)
+def _hints(cls: Any) -> Mapping[str, Any]:
     resolved = typing.get_type_hints(cls)
-    return {field.name: resolved[field.name] for field in dataclasses.fields(cls)}
+    return MappingProxyType({field.name: resolved[field.name] for field in dataclasses.fields(cls)})
 
 
 def _component(kind: type, plain: Any, tables: Tables, place: str) -> Any:

@@ -159,6 +159,26 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     assert RunFolder(folder.path, follow_links=True).read("b.json") == b"{}"
 
 
+def test_new_files_begin_to_count_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, replaced = RunFolder(tmp_path), os.replace
+
+    def replace(one: Path, other: Path) -> None:
+        if other.name == "b":
+            raise OSError("no space left")
+        replaced(one, other)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", replace)
+        with pytest.raises(OSError, match="no space left"):
+            folder.write_new({"a": "1", "b": b"2"})
+    assert folder.names() == []
+    folder.write_new({"a": "1", "b": b"2"})
+    assert [folder.read(name) for name in folder.names()] == [b"1", b"2"]
+    folder.write_new({"a": "3", "c": "4"})
+    folder.write_new({})
+    assert [folder.read(name) for name in folder.names()] == [b"3", b"2", b"4"]
+
+
 def test_a_linked_lock_costs_its_target_nothing(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     (tmp_path / "run").mkdir()

@@ -1,6 +1,7 @@
 """Checkpoints: when one is due, how many stay, what a file must hold; weights of 16 bits; histories of whole ones."""
 
 import json
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -59,6 +60,39 @@ def test_saving_takes_no_more_than_a_twentieth_of_the_time(
         monkeypatch.setattr(RunFolder, "write", slow)
         checkpoints.save(engine, recording, step)
         assert (checkpoints.every, checkpoints.saved) == (pytest.approx(every), clock.now)
+
+
+def test_a_state_on_a_gpu_is_written_while_the_training_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As far as a CPU can tell: the state is that of the call, errors come up, and the end waits."""
+    state, go, folder = torch.zeros(3), threading.Event(), RunFolder(tmp_path)
+    engine, recording = Alone(ONE, Micro().load()), Recording()
+    monkeypatch.setattr(engine, "tensors", lambda: {"parameters": on_gpu})
+    on_gpu = SimpleNamespace(is_cuda=True, detach=lambda: SimpleNamespace(cpu=state.clone))
+    checkpoints, write = Checkpoints(folder, 0.0), RunFolder.write
+
+    def slow(self: RunFolder, name: str, content: bytes) -> Path:
+        go.wait(10)
+        return write(self, name, content)
+
+    monkeypatch.setattr(RunFolder, "write", slow)
+    checkpoints.save(engine, recording, 7, beside=True)
+    state += 1
+    assert folder.names() == []
+    assert not checkpoints.due()
+    go.set()
+    checkpoints.close()
+    assert checkpoint.from_bytes(folder.read("checkpoints/step-000000007.safetensors"))[0]["parameters"].sum() == 0
+
+    def full(self: RunFolder, name: str, content: bytes) -> Path:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(RunFolder, "write", full)
+    checkpoints = Checkpoints(folder, 0.0)
+    checkpoints.save(engine, recording, 8, beside=True)
+    with pytest.raises(OSError, match="no space left"):
+        checkpoints.close()
 
 
 def test_the_newest_two_stay_and_the_newest_whole_one_is_loaded(

@@ -164,8 +164,8 @@ def test_a_rehearsal_has_the_shapes_of_a_step(monkeypatch: pytest.MonkeyPatch) -
             seen[reads_stored] = [parameters, weights, examples, noise]
 
         backend = SimpleNamespace(
-            layout=SimpleNamespace(size=7), reads_stored=reads_stored, template=template, rows={"kept": 1},
-            weights=lambda parameters: parameters + 1.0, gradients=gradients,
+            layout=SimpleNamespace(size=7), reads_stored=reads_stored, gathers=False, template=template,
+            rows={"kept": 1}, weights=lambda parameters: parameters + 1.0, gradients=gradients,
         )  # fmt: skip
         choice._try(backend, one, 3, data)
         assert backend.rows == {}

@@ -17,6 +17,7 @@ from unweave.models.objectives.beta_vae import BetaVAE, BetaVAEFull
 from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.objectives.perturbation import Perturbation
 from unweave.models.optimisers import Adam
+from unweave.recipes.pace import pictures
 from unweave.training.alone import Alone
 from unweave.training.batches import source_of
 from unweave.training.experiment import Experiment, Form, Plan
@@ -117,6 +118,55 @@ def test_mapped_methods_train_the_model_that_pytorchs_layers_train(name: str) ->
         # a step of Adam moves every weight about as far, so a slope of nearly 0 may go either way
         moved = (exact - start[part]).abs().mean()
         assert (engine.weights(1)[part] - exact).abs().mean() <= 0.02 * moved + 1e-7, part
+
+
+def test_bits_of_the_standard_model_do_not_depend_on_partners_slot_or_size() -> None:
+    """Its kernels divide their work otherwise where there are few models, and make the same sums."""
+    data, rows = pictures(1).to("cuda"), []
+    standard = Experiment(Micro(), BetaVAE(), steps=100, plan=Plan("cuda", 1, "bf16"))
+    for n in (1, 2, 7, 64):
+        engine = FleetEngine([replace(standard, seed=seed) for seed in (*range(100, 99 + n), 3)], data, print)
+        for step in range(5):
+            engine.advance(step, record=step == 4)
+        group, place = engine.group_of(n - 1)
+        rows.append((engine.weights(n - 1), engine.rows()[group].values[place]))
+        engine.close()
+    for weights, history in rows[1:]:
+        assert all(torch.equal(weights[name], rows[0][0][name]) for name in weights)
+        assert torch.equal(history, rows[0][1])
+
+
+def test_bits_do_not_depend_on_whether_losses_are_weighed() -> None:
+    """In company of a method whose slopes follow from its losses, those of β-VAEs are differentiated too."""
+    data, one = Micro().load().to("cuda"), replace(experiment(1, BetaVAE(3.0)), warmup=3)
+    given = [one, experiment(2, OBJECTIVES["annealed_vae"]()), replace(one, seed=4)]
+    found = []
+    for members in ([one], [one, replace(one, seed=4)], given):
+        engine = FleetEngine(members, data, print)
+        assert all(group.weights is not None for group in engine.fleet.groups) == (members is not given)  # type: ignore[union-attr]
+        for step in range(6):
+            engine.advance(step, record=step % 2 == 1)
+        group, place = engine.group_of(0)
+        found.append((engine.weights(0), engine.rows()[group].values[place]))
+        engine.close()
+    for weights, row in found[1:]:
+        assert all(torch.equal(weights[name], found[0][0][name]) for name in weights)
+        assert torch.equal(row, found[0][1])
+
+
+def test_a_model_that_is_not_finite_freezes_and_says_which_term_was_to_blame() -> None:
+    data = Micro().load().to("cuda")
+    engine = FleetEngine(
+        [replace(experiment(seed), optimiser=Adam(1e-4 if seed else 1e30)) for seed in (1, 0, 2)], data, print
+    )
+    for step in range(6):
+        engine.advance(step, record=step % 2 == 1)
+    told = engine.failure(1)
+    assert told is not None
+    assert told.step > 0
+    assert engine.failure(0) is None
+    assert engine.failure(2) is None
+    assert all(weight.isfinite().all() for member in (0, 2) for weight in engine.weights(member).values())
 
 
 def test_bits_do_not_depend_on_the_latents_of_partners() -> None:

@@ -17,7 +17,7 @@ from unweave.training.experiment import Experiment, Plan
 from unweave.training.fleet.choice import choose_backend
 from unweave.training.fleet.fleet import Fleet, new_fleet
 from unweave.training.fleet.members import arrange
-from unweave.training.fleet.stepper import Stepper
+from unweave.training.fleet.stepper import Packed, Stepper
 
 ONE = Experiment(
     SynthLin(n_points=40), FactorVAE(width=4, depth=1), Linear(), Gaussian(), latents=2, batch_size=3,
@@ -49,6 +49,29 @@ def test_a_capture_that_fails_is_said_and_the_steps_are_the_same(monkeypatch: py
     assert said == ["stepping without a CUDA graph (no stream)"]
     assert all(torch.equal(one, other) for one, other in zip(plain, found))
     assert not stepper(None, said)[0].graphed
+
+
+def test_draws_of_a_block_lie_side_by_side_and_those_of_a_step_are_picked_at_once() -> None:
+    def drawn(begin: int) -> dict[str, torch.Tensor]:
+        count = torch.arange(begin, begin + 3)
+        noise = torch.randn(3, 2, 5, 7, generator=torch.Generator().manual_seed(begin))
+        return {
+            "steps": count,
+            "noise": noise,
+            "permutation": count[:, None, None].expand(3, 2, 5) % 2,
+            "on": noise > 0,
+        }
+
+    packed = Packed(drawn(0))
+    for begin in (0, 3):
+        packed.fill(drawn(begin))
+        for place in (0, 2, 1):
+            found = packed.at(torch.tensor([place]))
+            for name, part in drawn(begin).items():
+                assert found[name].dtype == part.dtype
+                assert torch.equal(found[name], part[place]), name
+    begins = [found[name].data_ptr() for name in found]
+    assert all((place - begins[0]) % 512 == 0 for place in begins)
 
 
 def test_graphs_replay_what_was_captured_on_the_draws_of_their_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from unweave.training.experiment import TABLES, Experiment, config_near, experim
 from unweave.training.loop import train as train_experiment
 from unweave.training.memory import keep_freed_memory
 from unweave.training.progress import progress
+from unweave.training.results import for_all
 from unweave.training.run import Run
 from unweave.training.running import RunOptions
 from unweave.trusted import trust_words
@@ -86,7 +87,8 @@ def _tell(experiment: Experiment, path: Path, given: dict[str, Any]) -> None:
 
 
 def _tell_all(paths: list[Path], as_json: bool) -> int:
-    states = {str(path): state_of(RunFolder(path), thorough=True) for path in paths}
+    found = for_all(lambda path: state_of(RunFolder(path), thorough=True), paths)
+    states = {str(path): state for path, state in zip(paths, found)}
     failed = [state for state in states.values() if state.word != "done"]
     if as_json:
         print_json([{"folder": folder, "state": state.column} for folder, state in states.items()])

@@ -21,6 +21,8 @@ class Optimiser(ABC):
     """Update rules written in place over ``{"name": tensor}``."""
 
     name: ClassVar[str]
+    by_columns: ClassVar[bool] = False
+    """Whether a stack may be updated some columns at a time."""
     learning_rate: Scalar
 
     @abstractmethod
@@ -74,6 +76,7 @@ class Adam(Optimiser):
     """Adam (Kingma & Ba, 2015) with the studies' settings."""
 
     name: ClassVar[str] = "adam"
+    by_columns: ClassVar[bool] = True
     learning_rate: Scalar = number(1e-4, above=0, help="size of a step")
     beta1: float = number(0.9, least=0, below=1, help="memory of the gradients")
     beta2: float = number(0.999, least=0, below=1, help="memory of their squares")
@@ -115,9 +118,8 @@ class Adam(Optimiser):
         gradients = given.gradients
         correction1, correction2 = given.prepared or self.prepared(given.count)
         if parameters.device.type == "cuda" and (fused := _fused("adam_stack")):
-            rates = given.learning_rate / correction1
-            stack = (parameters, gradients, state["first"], state["second"], given.rounded)
-            fused(*stack, rates, correction2, given.good, self.beta1, self.beta2, self.epsilon)
+            stack = (parameters, gradients, state["first"], state["second"], given.rounded, given.learning_rate)
+            fused(*stack, correction1, correction2, given.good, self.beta1, self.beta2, self.epsilon)
             return
         # where everyone is well, in place: half of the passes over memory
         old1, old2 = (state[name] if _all_good(given) else state[name].clone() for name in ("first", "second"))
@@ -180,6 +182,7 @@ class AdamW(Adam):
     """
 
     name: ClassVar[str] = "adamw"
+    by_columns: ClassVar[bool] = False
     learning_rate: Scalar = number(1e-3, above=0, most=1e6, help="size of a step")
     weight_decay: float = number(
         0.1, least=0, most=1e6, help="share of a weight that is taken off, times the learning rate"

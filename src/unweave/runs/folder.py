@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,20 @@ class RunFolder:
                 self._list(wanted)
         return path
 
+    def write_new(self, files: Mapping[str, bytes | str]) -> None:
+        """Write several files that begin to count at once; one that is listed already is replaced by itself."""
+        with short_lock(self.path):
+            known, found = self.sums(), {}
+            for name, content in files.items():
+                if name in known:
+                    self.write(name, content)
+                    continue
+                whole = content.encode() if isinstance(content, str) else content
+                found[name] = hashlib.sha256(whole).hexdigest()
+                write_atomically(refuse_links(self.path, name), partial(_fill, whole))
+            if found:
+                self._list(self.sums() | found)
+
     def write_all(self, files: Mapping[str, bytes | str]) -> None:
         """Write several files with nobody in between; what kills left half written goes."""
         with short_lock(self.path):
@@ -206,3 +221,7 @@ class RunFolder:
 
     def _list(self, sums: dict[str, str], coming: dict[str, str] | None = None) -> None:
         write_text(self.path / SUMS, write_sums(sums, coming))
+
+
+def _fill(content: bytes, path: Path) -> None:
+    path.write_bytes(content)

@@ -29,6 +29,7 @@ from unweave import rng
 from unweave.data.correlated import draw_places, row_thresholds
 from unweave.data.pairings import Pairing, RandomPairs
 from unweave.data.world import Data, World, called
+from unweave.models.kernels.chosen import Chosen
 from unweave.models.objectives import Batch, Context, Draw, Method
 from unweave.rng import Purpose
 from unweave.shapes import Float, Int, Shaped, Tensor
@@ -271,30 +272,31 @@ def draw(source: Source, steps: Int[Tensor, " step"]) -> Draws:
 
 def stored(source: Source, draws: Draws, part: str) -> Shaped[Tensor, "model batch ..."]:
     """The examples of a step as they lie in the store: bits, bytes or floats."""
-    return source.data.store[draws[_rows_of(part)]]
+    return chosen(source, draws, part).gathered()
+
+
+def chosen(source: Source, draws: Draws, part: str) -> Chosen:
+    """The same, by their places in the store."""
+    return Chosen(source.data.store, draws[_rows_of(part)])
 
 
 def images(source: Source, draws: Draws, part: str) -> Float[Tensor, "model batch ..."]:
     """The examples of a step as the models see them, nuisances included."""
-    nuisance, chosen = source.data.nuisance, stored(source, draws, part)
-    plain = source.data.unpacked(chosen.flatten(0, 1))
+    nuisance, seen = source.data.nuisance, stored(source, draws, part)
+    plain = source.data.unpacked(seen.flatten(0, 1))
     if nuisance is not None:
-        drawn = rng.uniform(source.seeds, IMAGES[part], draws["steps"], chosen.shape[1], nuisance.n_draws)
+        drawn = rng.uniform(source.seeds, IMAGES[part], draws["steps"], seen.shape[1], nuisance.n_draws)
         plain = nuisance.apply(plain, drawn.flatten(0, 1))
     if source.data.alteration is not None:
         plain = source.data.alteration.apply(plain, draws[_rows_of(part)].flatten(0, 1))
-    return plain.unflatten(0, chosen.shape[:2])
+    return plain.unflatten(0, seen.shape[:2])
 
 
 class Drawing:
-    """The draws of any step, made for a block of steps at once; they stay on the device.
+    """The draws of any step, made for a block of at most so many steps at once; they stay on the device."""
 
-    With ``in_place`` a new block is written over the old one, for those who hold on to its tensors. ``most`` bounds the
-    steps of a block.
-    """
-
-    def __init__(self, source: Source, *, in_place: bool = False, most: int = BLOCK) -> None:
-        self.source, self.in_place, self.block = source, in_place, source.block_up_to(most)
+    def __init__(self, source: Source, *, most: int = BLOCK) -> None:
+        self.source, self.block = source, source.block_up_to(most)
         self.first, self.drawn = 0, Draws()
 
     def block_of(self, step: int) -> Draws:
@@ -302,12 +304,8 @@ class Drawing:
         block = self.block
         if not self.drawn or step - step % block != self.first:
             self.first = step - step % block
-            fresh = draw(self.source, torch.arange(self.first, self.first + block, device=self.source.seeds.device))
-            if self.in_place and self.drawn:
-                for name, drawn in self.drawn.items():
-                    drawn.copy_(fresh[name])
-            else:
-                self.drawn = fresh
+            steps = torch.arange(self.first, self.first + block, device=self.source.seeds.device)
+            self.drawn = draw(self.source, steps)
         return self.drawn
 
     def __call__(self, step: int) -> Draws:

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -34,18 +35,40 @@ class Checkpoints:
 
     def __init__(self, folder: RunFolder, every: float) -> None:
         self.folder, self.every, self.saved = folder, every, time.monotonic()
+        self.writer, self.writing = ThreadPoolExecutor(1), Future[None]()
+        self.writing.set_result(None)
 
     def due(self) -> bool:
-        """Whether it is time to save again."""
+        """Whether it is time to save again; an error of the last saving is raised here at the latest."""
+        if not self.writing.done():
+            return False
+        self.writing.result()
         return time.monotonic() - self.saved >= self.every
 
-    def save(self, engine: Engine, recording: Recording, step: int) -> None:
-        """Write the state before update ``step``; older checkpoints go once the new one is safe."""
+    def save(self, engine: Engine, recording: Recording, step: int, *, beside: bool = False) -> None:
+        """Write the state before update ``step``; older checkpoints go once the new one is safe.
+
+        With ``beside`` a state that lies on a GPU is fetched now, and written while the training goes on.
+        """
+        self.writing.result()
         begin = time.monotonic()
         places = [engine.group_of(member) for member in range(len(engine.experiments))]
         metadata = {"unweave": json.dumps({"step": step, "columns": recording.columns, "places": places})}
-        content = to_bytes(engine.tensors() | recording.tensors(), metadata)
-        self.folder.write(f"checkpoints/step-{step:09d}.safetensors", content)
+        tensors = engine.tensors()
+        beside = beside and all(tensor.is_cuda for tensor in tensors.values())
+        held = {name: tensor.detach().cpu() for name, tensor in (tensors | recording.tensors()).items()}
+        if beside:
+            self.writing = self.writer.submit(self._write, held, metadata, step, begin)
+        else:
+            self._write(held, metadata, step, begin)
+
+    def close(self) -> None:
+        """Wait until everything is written."""
+        self.writer.shutdown()
+        self.writing.result()
+
+    def _write(self, held: Tensors, metadata: dict[str, str], step: int, begin: float) -> None:
+        self.folder.write(f"checkpoints/step-{step:09d}.safetensors", to_bytes(held, metadata))
         self.folder.remove(*self.folder.names("checkpoints/")[:-KEPT])
         self.saved = time.monotonic()
         self.every = max(self.every, (self.saved - begin) / SAVING_SHARE)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -91,6 +92,7 @@ class Recording:
     """The rows of all models that train together, by groups: [row, model, column], fetched from the device rarely."""
 
     def __init__(self) -> None:
+        self.turn = threading.Lock()
         self.steps: list[int] = []
         self.columns: list[list[str]] = []
         self.pending: list[list[Float[Tensor, "model column"]]] = []
@@ -112,14 +114,15 @@ class Recording:
         kept = [row for row, step in enumerate(self.steps) if before is None or step < before]
         if not kept:
             return History(self.columns[group] if self.columns else [])
-        self._fetch()
-        rows = torch.cat(self.fetched[group])[kept, place]
+        with self.turn:
+            self._fetch()
+        rows = self.fetched[group][0][:, place] if before is None else self.fetched[group][0][kept, place]
         return History(self.columns[group], [self.steps[row] for row in kept], rows)
 
     def tensors(self) -> Tensors:
         """Everything as tensors, for a checkpoint."""
         self._fetch()
-        rows = {_name(group): torch.cat(fetched) for group, fetched in enumerate(self.fetched) if fetched}
+        rows = {_name(group): fetched[0] for group, fetched in enumerate(self.fetched) if fetched}
         return rows | {"history.steps": torch.tensor(self.steps, dtype=torch.int64)}
 
     def restore(self, tensors: Tensors, columns: list[list[str]]) -> None:
@@ -129,23 +132,28 @@ class Recording:
         self.fetched = [[tensors[_name(group)]] if self.steps else [] for group in range(len(columns))]
 
     def _fetch(self) -> None:
+        """All rows of a group in one tensor on the CPU."""
         for rows, fetched in zip(self.pending, self.fetched):
             if rows:
-                fetched.append(torch.stack(rows).cpu())
+                fetched[:] = [torch.cat([*fetched, torch.stack(rows).cpu()])]
                 rows.clear()
 
 
 def write_history(folder: RunFolder, history: History) -> None:
     """``history.parquet``, or ``history.csv`` where polars is not installed."""
+    folder.write(*history_file(history))
+
+
+def history_file(history: History) -> tuple[str, bytes | str]:
+    """The name and the content of that file."""
     table = {"step": history.steps} | {n: v.tolist() for n, v in zip(history.columns, history.values().T)}
     try:
         import polars
     except ImportError:
-        folder.write("history.csv", _as_csv(table))
-        return
+        return "history.csv", _as_csv(table)
     content = io.BytesIO()
     polars.DataFrame(table).write_parquet(content)
-    folder.write("history.parquet", content.getvalue())
+    return "history.parquet", content.getvalue()
 
 
 def read_history(folder: RunFolder) -> History:

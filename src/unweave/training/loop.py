@@ -1,5 +1,6 @@
 """The training loop: from experiments to finished run folders, through any number of interruptions."""
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -82,13 +83,14 @@ def drive(engine: Engine, folders: Sequence[RunFolder], home: RunFolder, how: Ru
     recording, checkpoints = Recording(), Checkpoints(home, how.save_every)
     begin = checkpoints.load(engine, recording)
     kept = {step for one in engine.experiments for step in one.snapshots}
-    with tracked(how.trackers, engine, [folder.path for folder in folders]) as tell_trackers:
+    trackers = tracked(how.trackers, engine, [folder.path for folder in folders])
+    with contextlib.closing(checkpoints), trackers as tell_trackers:
         for step in range(begin, last):
             if step in kept:
                 _keep_snapshots(engine, folders, step)
             stopping = how.stop()  # asked once: an answer that changes in between would end without a checkpoint
             if stopping or checkpoints.due():
-                checkpoints.save(engine, recording, step)
+                checkpoints.save(engine, recording, step, beside=not stopping)
             if stopping:
                 raise Interrupted(f"stopped before step {step}; go on with: {resume_words(folders[0].path, first)}")
             recorded = step % first.history_every == 0 or step == last - 1

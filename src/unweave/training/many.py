@@ -256,6 +256,4 @@ def _train(pairs: Sequence[Pair], home: RunFolder, data: Data, how: RunOptions) 
 
 def _join(experiment: Experiment, folder: RunFolder, home: RunFolder, place: int) -> None:
     """Write into a member's folder what it is for, and which fleet it trains in."""
-    claim(folder, experiment)
-    if not ended(folder):
-        folder.write_json(MEMBER, {"fleet": home.path.name, "place": place})
+    claim(folder, experiment, {} if ended(folder) else {MEMBER: {"fleet": home.path.name, "place": place}})

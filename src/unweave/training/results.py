@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import torch
@@ -12,13 +13,13 @@ import torch
 from unweave.config import fingerprint
 from unweave.files import load_json, things_in
 from unweave.models.optimisers import Tensors
-from unweave.runs.folder import RunFolder
+from unweave.runs.folder import RunFolder, as_json
 from unweave.runs.names import read_plain
 from unweave.runs.state import left_checkpoints
 from unweave.training.checkpoint import to_bytes
 from unweave.training.engine import Engine, Failure
 from unweave.training.experiment import Experiment, Form, experiment_to, is_experiment, read_experiment
-from unweave.training.history import Recording, write_history
+from unweave.training.history import Recording, history_file, write_history
 
 LAST_GOOD = "last_good.safetensors"
 
@@ -41,12 +42,13 @@ def for_all(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Resul
         return list(pool.map(work, given))
 
 
-def claim(folder: RunFolder, experiment: Experiment) -> None:
-    """Write what a folder is for, once; refuse one that is for something else."""
+def claim(folder: RunFolder, experiment: Experiment, also: Mapping[str, Any] = MappingProxyType({})) -> None:
+    """Write what a folder is for, once, and other values with it; refuse one that is for something else."""
     refuse_others(folder, experiment)
+    values = dict(also)
     if not folder.has("config.json"):
-        folder.write_json("environment.json", environment())
-        folder.write_json("config.json", experiment_to(experiment))  # last: it says that the folder is claimed
+        values |= {"environment.json": environment(), "config.json": experiment_to(experiment)}
+    folder.write_new({name: as_json(value) for name, value in values.items()})
 
 
 def refuse_others(folder: RunFolder, experiment: Experiment) -> None:
@@ -94,8 +96,8 @@ def keep_result(folder: RunFolder, engine: Engine, member: int, recording: Recor
     if failure is not None:
         write_history(folder, recording.of(*engine.group_of(member), before=failure.step))
         return _keep_failure(folder, engine, member, failure)
-    write_history(folder, recording.of(*engine.group_of(member)))
-    folder.write("model.safetensors", weights_file(engine.weights(member), engine.form))
+    name, content = history_file(recording.of(*engine.group_of(member)))
+    folder.write_new({name: content, "model.safetensors": weights_file(engine.weights(member), engine.form)})
     drop_checkpoints(folder)
     return ""
 

@@ -11,7 +11,19 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from triton.runtime import interpreter
 from triton.runtime.interpreter import GridExecutor, InterpreterBuilder, TensorHandle
+
+_patch = interpreter._patch_lang_tensor
+
+
+def _patch_with_counts(tensor: Any, scope: Any) -> None:
+    """The interpreter cannot count to a number that a kernel is given, with a recent NumPy."""
+    _patch(tensor, scope)
+    scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+
+interpreter._patch_lang_tensor = _patch_with_counts
 
 HINTS = ("tt.divisibility", "tt.contiguity", "tt.constancy")
 

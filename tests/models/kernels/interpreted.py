@@ -23,12 +23,17 @@ from triton.runtime import interpreter
 from unweave.data.micro import Micro
 from unweave.data.world import Data
 from unweave.models import LIKELIHOODS, OBJECTIVES
-from unweave.models.kernels import batch_norm, correlation, folding, last, mapped_layers, spectral
+from unweave.models.kernels import batch_norm, correlation, first_two, folding, last, mapped_layers, spectral
 from unweave.models.kernels.adam import adam_stack
+from unweave.models.kernels.chosen import Chosen
 from unweave.models.kernels.conv_stack import conv_stack
+from unweave.models.kernels.convolutions import Join
+from unweave.models.kernels.first import ready, ready_chosen
 from unweave.models.kernels.mapped_layers import MappedBatchNorm, MappedSpectralNorm, MappedTrunk, map_convolutions
+from unweave.models.kernels.pixels import BITS, MASKS, Frame
 from unweave.models.kernels.posterior import Totals, coded, latent_statistics, mapped_code
 from unweave.models.kernels.stacked_code import StackedCode
+from unweave.models.kernels.weighed import weigh
 from unweave.models.networks import Conv
 from unweave.models.networks.conv import ConvDecoder
 from unweave.models.networks.gan import SLOPE, SpectralTrunk
@@ -266,9 +271,10 @@ def adam() -> dict[str, float]:
     for count in (1, 2):
         given = StackedUpdate(slopes[count - 1], rate, torch.tensor(count), good)
         Adam().update_stack(slow, slow_state, given)
-        rates, root = rate / (1 - 0.9**count), torch.tensor((1 - 0.999**count) ** 0.5)
-        state = (fast_state["first"], fast_state["second"], rounded)
-        adam_stack(fast, slopes[count - 1], *state, rates, root, good, 0.9, 0.999, 1e-8)
+        bias, root = torch.tensor(1 - 0.9**count), torch.tensor((1 - 0.999**count) ** 0.5)
+        for own in (slice(100, 300), slice(0, 100)):
+            held = (fast, slopes[count - 1], fast_state["first"], fast_state["second"], rounded)
+            adam_stack(*(one[:, own] for one in held), rate, bias, root, good, 0.9, 0.999, 1e-8)
     return {
         "parameters": (fast - slow).abs().max().item(),
         "moved": float(torch.equal(fast[0], start[0])),
@@ -284,10 +290,11 @@ def company() -> dict[str, float]:
     given = [
         Experiment(
             Micro(), AnnealedVAE(rise=1) if n == 5 else BetaVAE(float(n)), Conv((16, 16), (4, 4), 16), batch_size=3,
-            latents=n, seed=n, init="pytorch", plan=Plan("cpu", 1),
+            latents=n, seed=n, init="pytorch", warmup=3, plan=Plan("cpu", 1),
         )
         for n in (3, 20, 5)
     ]  # fmt: skip
+    # in company of an annealed VAE losses are mapped and differentiated, alone those of β-VAEs are weighed
     engines = [_advanced(members, data) for members in (given, *([one] for one in given))]
     for place, alone in enumerate(engines[1:]):
         own, other = (Recorded(engine, member) for engine, member in ((engines[0], place), (alone, 0)))
@@ -329,7 +336,7 @@ def codes() -> dict[str, float]:
     mean, log_variance, noise, weight = (torch.randn(3, 70, 20, generator=generator) for _ in range(4))
     given = {"mean": mean.double().requires_grad_(), "log_variance": log_variance.double().requires_grad_()}
     exact = mapped_code(Diagonal(), given, noise.double())
-    made = coded(Diagonal(), {"mean": mean, "log_variance": log_variance}, noise)
+    made = coded(Diagonal(), {"mean": mean, "log_variance": log_variance}, noise, torch.float64)
     found = {name: _far(own, other) for name, own, other in zip(exact._fields, made.code, exact)}
 
     def loss(code: StackedCode, kl: torch.Tensor) -> torch.Tensor:
@@ -339,7 +346,8 @@ def codes() -> dict[str, float]:
     kl, reconstruction = Totals.apply(made.code.kl, mean[..., 0].clone().requires_grad_())
     found["total"] = _far(kl, exact.kl.sum(-1).mean(-1))
     found["reconstruction"] = _far(reconstruction, mean[..., 0].double().mean(-1))
-    by_code, _ = made.slopes(loss(made.code, kl), {})
+    by_code, _ = made.slopes(lambda code, _: loss(code, kl), mean[..., 0], {})
+    found["z"] = _far(made.z, made.code.sampled)
     slopes = made.backward(by_code, weight, torch.float32)
     total = loss(exact, exact.kl.sum(-1).mean(-1)) + (exact.sampled * weight).sum()
     wanted = dict(zip(given, torch.autograd.grad(total, list(given.values()))))
@@ -349,6 +357,78 @@ def codes() -> dict[str, float]:
     return found | {"statistics": _far(statistics.flatten(1), one)}
 
 
+def weighed() -> dict[str, float]:
+    """Losses from totals by the kernel and by PyTorch: three models are well, one is not finite any more."""
+    generator = torch.Generator().manual_seed(3)
+    kl, losses = torch.rand(5, 70, 20, generator=generator), torch.rand(5, 70, generator=generator) * 100
+    losses[4, 3] = torch.inf
+    beta, share, step = torch.tensor([1.0, 4.0, 0.5, 2.0, 3.0]), torch.tensor(0.25), torch.tensor(7)
+    none = torch.full_like(beta, torch.nan)
+    of_one, by_beta = torch.stack([torch.ones(5), none], 1), torch.stack([none, beta], 1)
+    weights = torch.stack([torch.stack([torch.ones(5), beta], 1), of_one, by_beta], 1)
+    failed_at, good = torch.tensor([-1, -1, -1, 2, -1]), torch.zeros(5, dtype=torch.bool)
+    failed_terms, found = torch.zeros(5, 16), {}
+    terms = weigh(kl, losses, weights, share, step, failed_at, failed_terms, good)
+    total, mean = kl.double().sum((1, 2)) / 70, losses.double().mean(1)
+    expected = torch.stack([mean + share * beta * total, mean, beta * total], 1)
+    found["terms"] = _far(terms[:4], expected[:4])
+    found["blamed"] = float(terms[4, :2].isfinite().any() or not terms[4, 2].isfinite())
+    found["failed"] = (failed_at - torch.tensor([-1, -1, -1, 2, 7])).abs().max().item()
+    found["good"] = float((good != torch.tensor([True, True, True, False, False])).any())
+    found["kept"] = failed_terms[:4].abs().max().item() + float(not torch.equal(failed_terms[4, :3], terms[4]))
+    return found
+
+
+def known_slopes() -> dict[str, float]:
+    """Two steps with losses that are weighed, and with losses that are differentiated: how far all bits are."""
+    store = torch.randint(0, 256, (30, 1, 8, 8), generator=torch.Generator().manual_seed(7), dtype=torch.uint8)
+    data, found = Data(store, (1, 8, 8), "bytes"), {}
+    for objective, likelihood in (("ae", "squared_error"), ("beta_vae", "gaussian_learned"), ("vae", "bernoulli")):
+        given = [
+            Experiment(
+                Micro(), OBJECTIVES[objective](), Conv((16, 16), (4, 4), 16), LIKELIHOODS[likelihood](), batch_size=3,
+                latents=3, seed=seed, init="pytorch", warmup=3, plan=Plan("cpu", 1),
+            )
+            for seed in (0, 1)
+        ]  # fmt: skip
+        weighed = _advanced(given, data)
+        assert all(group.weights is not None for group in weighed.fleet.groups)
+        with patch("unweave.training.fleet.fleet.known_by_weights", lambda method: False):
+            differentiated = _advanced(given, data)
+        own, other = (Recorded(engine, 1) for engine in (weighed, differentiated))
+        parts = {"history": (own.row, other.row)} | {
+            name: (own.weights[name], other.weights[name]) for name in own.weights
+        }
+        found |= {f"{objective} {name}": (one - two).abs().max().item() for name, (one, two) in parts.items()}
+    return found
+
+
+def portions() -> dict[str, float]:
+    """The first two convolutions' gradients with sums made by many programs and by few: how far all bits are."""
+    generator, sides = torch.Generator().manual_seed(5), []
+    first, second = Join(16, 16, 1, 32, 4, 0, 512), Join(8, 8, 32, 32, 4, 544, 544 + 16384)
+    masks = torch.randint(0, 1 << 16, (2, 19, 256), generator=generator, dtype=torch.int32)
+    slope, image = (torch.randn(2, 19, size, size, 32, generator=generator).bfloat16() for size in (8, 16))
+    weights = torch.randn(2, 20000, generator=generator).bfloat16()
+    for few in (0, 100):
+        first_two.FEW, gradients = few, torch.zeros(2, 20000)
+        seen = Frame(MASKS, 1, 32, 32, 0, 0), masks
+        first_two.first_two_backward(first, second, *seen, slope, image, weights, gradients, "ieee")
+        sides.append(gradients)
+    few, many = sides
+    return {"size": few.abs().mean().item(), "bits": (few - many).abs().max().item()}
+
+
+def chosen() -> dict[str, float]:
+    """Examples by their places in a store, and gathered before: as the first convolution reads them."""
+    generator, join = torch.Generator().manual_seed(5), Join(6, 8, 1, 16, 4, 0, 0)
+    store = torch.randint(0, 256, (30, 12 * 16 // 8), generator=generator, dtype=torch.uint8)
+    places = torch.randint(0, 30, (3, 7), generator=generator)
+    seen, shown = ready_chosen(join, Frame(BITS, 1, 12, 16, 0, 0), Chosen(store, places), torch.float32)
+    gathered = ready(join, Frame(BITS, 1, 12, 16, 0, 0), store[places], torch.float32)
+    return {"masks": float(not torch.equal(seen[1], gathered[1]) or seen != shown or seen[0] != gathered[0])}
+
+
 if __name__ == "__main__":
     name, _, precision = sys.argv[1].partition(" in ")
     precise = precision or "fp32"
@@ -356,6 +436,7 @@ if __name__ == "__main__":
         "adam": adam, "discriminators": lambda: discriminators(precise), "leaky": lambda: leaky(precise, 1),
         "leaky colours": lambda: leaky(precise, 3), "company": company, "codes": codes, "norms": norms, "folds": folds,
         "decoders": lambda: decoders(precise, 1), "colour decoders": lambda: decoders(precise, 3),
+        "weighed": weighed, "known slopes": known_slopes, "portions": portions, "chosen": chosen,
     }  # fmt: skip
     with watched():
         found = others[name]() if name in others else distances(name, precise)

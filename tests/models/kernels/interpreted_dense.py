@@ -10,13 +10,11 @@ os.environ["TRITON_INTERPRET"] = "1"
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import torch
 from bounds import watched
 from interpreted import _far  # beside this file; it mends the interpreter's products of bf16 numbers
-from triton.runtime import interpreter
 
 from unweave.data.synthetic import SynthLin, SynthNonLin
 from unweave.data.world import World
@@ -39,17 +37,6 @@ from unweave.training.fleet.whole_steps import WholeSteps
 from unweave.training.loop import drive
 from unweave.training.results import claim
 from unweave.training.running import Interrupted, RunOptions
-
-_patch = interpreter._patch_lang_tensor
-
-
-def _patch_with_counts(tensor: Any, scope: Any) -> None:
-    """The interpreter cannot count to a number that a kernel is given, with a recent NumPy."""
-    _patch(tensor, scope)
-    scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
-
-
-interpreter._patch_lang_tensor = _patch_with_counts
 
 POINTS, TWO = SquaredError("identity"), (2, 2)
 WHOLE: dict[str, tuple[World, str, Network, Likelihood, tuple[int, ...], int, int]] = {

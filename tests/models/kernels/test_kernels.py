@@ -83,7 +83,7 @@ def test_leaky_trunks_and_their_slopes_are_pytorchs(case: str, bound: float) -> 
 
 def test_codes_slopes_and_sums_are_those_of_double_precision() -> None:
     found = interpreted("codes")
-    assert len(found) == 9
+    assert len(found) == 10
     assert max(found.values()) < 1e-6, found
 
 
@@ -92,6 +92,28 @@ def test_a_model_does_not_notice_wider_codes_beside_it() -> None:
     assert found.pop("groups") == 2.0  # two β-VAEs share one, however many latents each has
     assert len(found) > 40
     assert max(found.values()) == 0.0, found
+
+
+def test_weighed_losses_are_their_sums_and_name_who_failed() -> None:
+    found = interpreted("weighed")
+    assert found.pop("terms") < 1e-6
+    assert max(found.values()) == 0.0, found
+
+
+def test_slopes_known_before_their_losses_are_those_of_differentiation() -> None:
+    found = interpreted("known slopes")
+    assert len(found) > 40
+    assert max(found.values()) == 0.0, found
+
+
+def test_sums_do_not_depend_on_how_many_programs_make_them() -> None:
+    found = interpreted("portions")
+    assert found["size"] > 0.1
+    assert found["bits"] == 0.0
+
+
+def test_examples_may_come_as_places_in_their_store() -> None:
+    assert interpreted("chosen") == {"masks": 0.0}
 
 
 def test_the_fused_update_is_adam_and_leaves_frozen_models() -> None:

@@ -14,17 +14,20 @@ BLOCK = 2048
 def adam_stack(
     parameters: Float[Tensor, "model size"], gradients: Float[Tensor, "model size"],
     first: Float[Tensor, "model size"], second: Float[Tensor, "model size"], rounded: Tensor | None,
-    rates: Float[Tensor, " model"], root: Float[Tensor, ""], good: Bool[Tensor, " model"],
+    rates: Float[Tensor, " model"], bias: Float[Tensor, ""], root: Float[Tensor, ""], good: Bool[Tensor, " model"],
     beta1: float, beta2: float, epsilon: float,
 ) -> None:  # fmt: skip
-    """One update in place: ``rates`` are α / (1 − β₁ᵗ), ``root`` is √(1 − β₂ᵗ); models that are not good stay.
+    """One update in place: ``rates`` are α, ``bias`` is 1 − β₁ᵗ, ``root`` √(1 − β₂ᵗ); models that are not good stay.
 
-    ``rounded``, if there is one, is a copy of the parameters in another precision.
+    ``rounded``, if there is one, is a copy of the parameters in another precision. All of them may be the same columns
+    of longer rows.
     """
     n_models, size = parameters.shape
-    tiles = triton.cdiv(size, BLOCK)
+    tiles, stride = triton.cdiv(size, BLOCK), parameters.stride(0)
+    others = (gradients, first, second, rounded)
+    assert n_models == 1 or all(one is None or one.stride() == (stride, 1) for one in others)
     _adam[(n_models * tiles,)](
-        parameters, gradients, first, second, rounded, rates.contiguous(), root, good, size, tiles,
+        parameters, gradients, first, second, rounded, rates.contiguous(), bias, root, good, size, stride, tiles,
         beta1, beta2, 1.0 - beta1, 1.0 - beta2, epsilon, BLOCK, num_warps=8,
     )  # fmt: skip
 
@@ -52,15 +55,16 @@ def corrections(
 
 @triton.jit
 def _adam(
-    parameters, gradients, first, second, rounded, rates, root, good, size, tiles,
+    parameters, gradients, first, second, rounded, rates, bias, root, good, size, stride, tiles,
     beta1, beta2, rest1, rest2, epsilon, BLOCK: tl.constexpr,
 ):  # fmt: skip
     model = (tl.program_id(0) // tiles).to(tl.int64)
     column = tl.program_id(0) % tiles * BLOCK + tl.arange(0, BLOCK)
     inside = (column < size) & (tl.load(good + model) != 0)
-    slope = tl.load(gradients + model * size + column, mask=inside, other=0.0)
+    place = model * stride + column
+    slope = tl.load(gradients + place, mask=inside, other=0.0)
     adam_at(
-        parameters, first, second, rounded, model * size + column, slope, inside, tl.load(rates + model),
+        parameters, first, second, rounded, place, slope, inside, tl.div_rn(tl.load(rates + model), tl.load(bias)),
         tl.load(root), beta1, beta2, rest1, rest2, epsilon,
     )  # fmt: skip
 

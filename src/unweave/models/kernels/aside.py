@@ -41,6 +41,14 @@ class Aside:
             function(*given, **named)
         self.kept.append((given, named))
 
+    def after_all(self, function: Callable[..., Any], *given: Any) -> None:
+        """Once all that was given so far is done, beside what follows."""
+        last = self.streams[len(self.kept) % len(self.streams)]
+        for stream in self.streams[: len(self.kept)]:
+            if stream is not last:
+                last.wait_stream(stream)
+        self(function, *given)
+
     def join(self) -> None:
         """From here on everyone waits for them."""
         for stream in self.streams[: len(self.kept)]:

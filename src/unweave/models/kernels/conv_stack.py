@@ -7,31 +7,31 @@ at the code and the reconstruction losses.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 
 import torch
 from torch import nn
 
 from unweave.models.autoencoder import Autoencoder
 from unweave.models.kernels.aside import Later, aside, in_turn
+from unweave.models.kernels.chosen import Chosen
 from unweave.models.kernels.code_stack import CodeStack, code_stack
 from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision
 from unweave.models.kernels.decoder import in_rows, inner_images, inner_images_backward, outputs_by_channel
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
 from unweave.models.kernels.encoder import bias_of, covers, encoded_images, encoded_images_backward, join_of
-from unweave.models.kernels.first import ready
+from unweave.models.kernels.first import ready, ready_chosen
 from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.layout import Layout, layout_of
 from unweave.models.kernels.pixels import BITS, BYTES, FLOATS, MASKS, Frame, pitch
 from unweave.models.kernels.posterior import coded, stacked_code
-from unweave.models.kernels.stacked_code import StackedCode
+from unweave.models.kernels.stacked_code import Early, Losses, StackedCode
 from unweave.models.kernels.sums import add_up
 from unweave.models.layers import Convolution
 from unweave.models.likelihoods import Bernoulli
 from unweave.models.networks.conv import ConvDecoder, ConvTrunk
 from unweave.models.objectives.factor_vae import CodeDiscriminator
 from unweave.shapes import Float, Shaped, Tensor
-
-TotalLoss = Callable[[StackedCode, Float[Tensor, "model batch"]], Float[Tensor, ""]]
 
 
 @dataclass(frozen=True)
@@ -55,36 +55,42 @@ class ConvStack:
         """Bits and bytes go straight into the kernels; other likelihoods than Bernoulli's want numbers."""
         return self._fused
 
+    @property
+    def gathers(self) -> bool:
+        """What is stored may come as places in a store."""
+        return self._fused
+
     def gradients(
         self, parameters: Float[Tensor, "model size"], weights: Float[Tensor, "model size"],
-        examples: Shaped[Tensor, "model batch ..."], noise: Float[Tensor, "model batch latent"], total_loss: TotalLoss,
+        examples: Shaped[Tensor, "model batch ..."] | Chosen, noise: Float[Tensor, "model batch latent"],
+        losses: Losses, early: Early | None = None,
     ) -> tuple[Float[Tensor, "model size"], StackedCode]:  # fmt: skip
         """The gradient of every model's loss, and the codes it was computed from."""
         gradients, side = self._row(parameters), aside(len(parameters), parameters.device)
-        examples = examples.contiguous()
         later = side or in_turn
-        seen = ready(self.convolutions[0], self._frame(examples), examples, self.precision.stored)
-        shown = seen if seen[0].packing == MASKS else (self._frame(examples), examples)
+        seen, shown = self._ready(examples)
         layers, heads = self._encode(weights, *seen)
-        code = coded(self.template.architecture.posterior, heads, noise)
-        kept, reconstructions, leaves = self._decode(weights, parameters, *shown, code.code.sampled.detach())
-        by_code, by_leaves = code.slopes(total_loss(code.code, reconstructions), leaves)
+        code = coded(self.template.architecture.posterior, heads, noise, self.precision.stored)
+        kept, reconstructions, leaves = self._decode(weights, parameters, *shown, code.z)
+        by_code, by_leaves = code.slopes(losses, reconstructions, leaves)
         by_sampled = self._decode_backward(weights, kept, by_leaves, gradients, later)
         by_heads = code.backward(by_code, by_sampled, self.precision.stored)
-        self._encode_backward(weights, *seen, layers, by_heads, gradients, later)
+        if early is not None and side is not None:
+            settled = partial(side.after_all, early, gradients, self._last_settled)
+        else:
+            settled = None
+        self._encode_backward(weights, *seen, layers, by_heads, gradients, later, settled)
         if side is not None:
             side.join()
         return gradients, code.code.detach()
 
     @torch.no_grad()
     def code(
-        self, weights: Float[Tensor, "model size"], examples: Shaped[Tensor, "model batch ..."],
+        self, weights: Float[Tensor, "model size"], examples: Shaped[Tensor, "model batch ..."] | Chosen,
         noise: Float[Tensor, "model batch latent"],
     ) -> StackedCode:  # fmt: skip
         """The codes of some models (rows of the stack) for a batch each."""
-        frame = self._frame(examples)
-        seen = ready(self.convolutions[0], frame, examples.contiguous(), self.precision.stored)
-        _, heads = self._encode(weights, *seen)
+        _, heads = self._encode(weights, *self._ready(examples)[0])
         return stacked_code(self.template.architecture.posterior, heads, noise)
 
     def weights(self, parameters: Float[Tensor, "model size"]) -> Float[Tensor, "model size"]:
@@ -107,7 +113,7 @@ class ConvStack:
 
     def _encode_backward(
         self, weights: Tensor, frame: Frame, examples: Tensor, layers: list[Tensor], slopes: dict[str, Tensor],
-        gradients: Tensor, later: Later,
+        gradients: Tensor, later: Later, settled: Callable[[], None] | None,
     ) -> None:  # fmt: skip
         stored, product = self.precision.stored, self.precision.product
         *images, features = layers
@@ -122,15 +128,14 @@ class ConvStack:
         later(dense_weight_gradient, self.trunk, so_far, flat, gradients, product)
         slope = dense_input_gradient(self.trunk, so_far, weights, product, dtype=stored, like=flat).view_as(images[-1])
         encoded_images_backward(
-            self.convolutions, self.precision, weights, frame, examples, images, slope, gradients, later
+            self.convolutions, self.precision, weights, frame, examples, images, slope, gradients, later, settled
         )  # fmt: skip
 
     def _decode(
-        self, weights: Tensor, parameters: Tensor, frame: Frame, examples: Tensor, sampled: Tensor
+        self, weights: Tensor, parameters: Tensor, frame: Frame, examples: Tensor, code: Tensor
     ) -> tuple[list[Tensor], Tensor, dict[str, Tensor]]:
         """Kept activations, the reconstruction losses, and the leaves by which those are differentiated."""
         stored, product = self.precision.stored, self.precision.product
-        code = sampled.to(stored).contiguous()
         hidden = dense_forward(self.dense, code, weights, product, activate=True, dtype=stored)
         wide = dense_forward(self.spread, hidden, weights, product, activate=True, dtype=stored)
         first = self.deconvolutions[0]
@@ -166,8 +171,8 @@ class ConvStack:
             parts = slopes["pixels"].flatten(1, 3)
             pixels = slopes["pixels"].to(stored)
         else:
-            parts = sums[..., : 4 * pitch(last.n_big)] * slopes["loss"][..., None]
-        later(add_up, outputs_by_channel(parts, last.n_big), bias_of(gradients, last, last.n_big))
+            parts = sums[..., : 4 * pitch(last.n_big)]
+        later(_sum_parts, parts, slopes.get("loss"), last.n_big, bias_of(gradients, last, last.n_big))
         below = inner[-1]
         slope = last_backward(
             last, last.n_big, pixels, slopes.get("loss"), images[-1], weights, gradients, product,
@@ -179,12 +184,30 @@ class ConvStack:
         later(dense_weight_gradient, self.dense, flat, code, gradients, product)
         return dense_input_gradient(self.dense, flat, weights, product, dtype=torch.float32)
 
+    @cached_property
+    def _last_settled(self) -> int:
+        """Where the gradients begin that are there before those of the first two convolutions are made."""
+        first, offsets = ("encoder.trunk.convolutions.0.", "encoder.trunk.convolutions.1."), self.layout.offsets
+        begin = min(offset for name, offset in offsets.items() if not name.startswith(first))
+        assert all(offset < begin for name, offset in offsets.items() if name.startswith(first))
+        return begin
+
+    def _ready(self, examples: Tensor | Chosen) -> tuple[tuple[Frame, Tensor], tuple[Frame, Tensor]]:
+        """Examples as the first convolution reads them, and as the last one does."""
+        frame, first, stored = self._frame(examples), self.convolutions[0], self.precision.stored
+        if isinstance(examples, Chosen):
+            return ready_chosen(first, frame, examples, stored)
+        examples = examples.contiguous()
+        seen = ready(first, frame, examples, stored)
+        return seen, seen if seen[0].packing == MASKS else (frame, examples)
+
     @property
     def _fused(self) -> bool:
         likelihood = self.template.architecture.likelihood
         return isinstance(likelihood, Bernoulli) and likelihood == Bernoulli()
 
-    def _frame(self, examples: Tensor) -> Frame:
+    def _frame(self, examples: Tensor | Chosen) -> Frame:
+        examples = examples.store[None] if isinstance(examples, Chosen) else examples
         trunk, shape = self.template.encoder.trunk, self.template.architecture.shape
         assert isinstance(trunk, ConvTrunk)
         left, _, top, _ = trunk.margin
@@ -221,6 +244,11 @@ def conv_stack(template: Autoencoder, precision: str) -> ConvStack:
         affine_of(layout, "decoder.spread"),
         tuple(join_of(layout, f"decoder.deconvolutions.{i}", size) for i, size in enumerate(reversed(sizes))),
     )
+
+
+def _sum_parts(parts: Float[Tensor, "model batch 4*pitch"], scale: Tensor | None, n_channels: int, out: Tensor) -> None:
+    """The sum over a batch of the slopes by outputs."""
+    add_up(outputs_by_channel(parts if scale is None else parts * scale[..., None], n_channels), out)
 
 
 def affine_of(layout: Layout, name: str) -> Affine:

@@ -15,13 +15,13 @@ from torch import nn
 
 from unweave.models.autoencoder import Autoencoder
 from unweave.models.kernels.code_stack import CodeStack, code_stack
-from unweave.models.kernels.conv_stack import TotalLoss, affine_of
+from unweave.models.kernels.conv_stack import affine_of
 from unweave.models.kernels.convolutions import PRECISIONS, Precision
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
 from unweave.models.kernels.elementwise import kind_of, loss_and_slope, variance_of
 from unweave.models.kernels.layout import Layout, layout_of
 from unweave.models.kernels.posterior import coded, stacked_code
-from unweave.models.kernels.stacked_code import StackedCode
+from unweave.models.kernels.stacked_code import Early, Losses, StackedCode
 from unweave.models.networks.mlp import Layers, MLPDecoder
 from unweave.models.objectives.factor_vae import CodeDiscriminator
 from unweave.shapes import Float, Tensor
@@ -45,22 +45,23 @@ class DenseKernels:
     rows: dict[tuple[int, torch.device], Float[Tensor, "model size"]] = field(default_factory=dict)
     name: str = "kernels"
     reads_stored: bool = False
+    gathers: bool = False
 
     def gradients(
         self, parameters: Float[Tensor, "model size"], weights: Float[Tensor, "model size"],
-        examples: Float[Tensor, "model batch ..."], noise: Float[Tensor, "model batch latent"], total_loss: TotalLoss,
+        examples: Float[Tensor, "model batch ..."], noise: Float[Tensor, "model batch latent"], losses: Losses,
+        early: Early | None = None,
     ) -> tuple[Float[Tensor, "model size"], StackedCode]:  # fmt: skip
         """The gradient of every model's loss, and the codes it was computed from."""
         gradients, stored = self._row(parameters), self.precision.stored
         encoded, heads = self._encode(weights, examples)
-        code = coded(self.template.architecture.posterior, heads, noise)
-        sampled = code.code.sampled.detach().to(stored)
-        decoded = self._through(self.hidden, self.curved[1], sampled, weights)
+        code = coded(self.template.architecture.posterior, heads, noise, stored)
+        decoded = self._through(self.hidden, self.curved[1], code.z, weights)
         outputs = dense_forward(
             self.output, decoded[-1], weights, self.precision.product, activate=False, dtype=torch.float32
         )
-        losses, leaves, slope = self._losses(parameters, examples, outputs)
-        by_code, by_leaves = code.slopes(total_loss(code.code, losses), leaves)
+        reconstructions, leaves, slope = self._losses(parameters, examples, outputs)
+        by_code, by_leaves = code.slopes(losses, reconstructions, leaves)
         if "log_noise" in leaves:
             self.layout.views(gradients)["log_noise"].copy_(by_leaves["log_noise"])
         slope = slope * by_leaves["losses"][..., None] if slope is not None else by_leaves["outputs"]

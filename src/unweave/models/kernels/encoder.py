@@ -1,6 +1,6 @@
 """The convolutions of stacked encoders on GPU kernels, from stored examples to the last image, and back."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -32,8 +32,13 @@ def encoded_images(
 def encoded_images_backward(
     joins: Sequence[Join], precision: Precision, weights: Tensor, frame: Frame, examples: Tensor, images: list[Tensor],
     slope: Tensor, gradients: Float[Tensor, "model size"], later: Later = in_turn,
+    settled: Callable[[], None] | None = None,
 ) -> None:  # fmt: skip
-    """The gradients of all weights and biases, from the slope by the last image where that is positive."""
+    """The gradients of all weights and biases, from the slope by the last image where that is positive.
+
+    ``settled`` is called once only those of the first two convolutions are missing, and only the second's weights are
+    read any more.
+    """
     top, product = joins[-1], precision.product
     later(add_up, slope.flatten(1, 3), bias_of(gradients, top, top.n_small))
     for place in range(len(images) - 1, 1, -1):
@@ -41,6 +46,8 @@ def encoded_images_backward(
         later(correlate, join, image, slope, gradients, product)
         bias = bias_of(gradients, below, below.n_small)
         slope = up(join, slope, weights, product, like=image, bias_gradient=bias, later=later)
+    if settled is not None:
+        settled()
     first, second = joins[:2]
     first_two_backward(first, second, frame, examples, slope, images[0], weights, gradients, product, later)
 

@@ -12,11 +12,12 @@ import torch
 import triton
 import triton.language as tl
 
+from unweave.models.kernels.chosen import Chosen
 from unweave.models.kernels.convolutions import Join, Tiles, one_parity
 from unweave.models.kernels.pixels import BITS, IMAGES_AT_ONCE, MASKS, PADDED, Frame, pitch, stored_pixels
 from unweave.models.kernels.rectifiers import rectified
 from unweave.models.kernels.sums import add_up
-from unweave.shapes import Float, Shaped, Tensor
+from unweave.shapes import Float, Int, Shaped, Tensor
 
 TUNED = {
     "first": Tiles(256, 0, 4, 1),
@@ -35,12 +36,41 @@ def ready(
         return replace(frame, packing=PADDED), _padded(join, frame, examples, dtype)
     if frame.packing != BITS or join.kernel != 4:
         return frame, examples
-    n_images, n_pixels = examples.shape[0] * examples.shape[1], join.height * join.width
-    masks = torch.empty(*examples.shape[:2], n_pixels, dtype=torch.int32, device=examples.device)
-    _masks[(n_images * triton.cdiv(n_pixels, 256),)](
-        examples, masks, join.height, join.width, frame.height, frame.width, frame.top, frame.left, 256, num_warps=4
+    return replace(frame, packing=MASKS), _masks_of(join, frame, examples, examples.shape[:2], None)
+
+
+def ready_chosen(
+    join: Join, frame: Frame, chosen: Chosen, dtype: torch.dtype
+) -> tuple[tuple[Frame, Shaped[Tensor, "model batch ..."]], tuple[Frame, Shaped[Tensor, "model batch ..."]]]:
+    """Examples as the first convolution reads them, and as the last one does; bits are never gathered as bits."""
+    if frame.packing == BITS and join.kernel == 4:
+        places = chosen.places.contiguous()
+        masks = _masks_of(join, frame, chosen.store.contiguous(), places.shape, places)
+        seen = replace(frame, packing=MASKS), masks
+        return seen, seen
+    examples = chosen.gathered().contiguous()
+    return ready(join, frame, examples, dtype), (frame, examples)
+
+
+def _masks_of(
+    join: Join, frame: Frame, examples: Tensor, shape: torch.Size, places: Tensor | None
+) -> Int[Tensor, "model batch pixel"]:
+    n_pixels = join.height * join.width
+    masks = torch.empty(*shape, n_pixels, dtype=torch.int32, device=examples.device)
+    _masks[(shape.numel() * triton.cdiv(n_pixels, 256),)](
+        examples,
+        places,
+        masks,
+        join.height,
+        join.width,
+        frame.height,
+        frame.width,
+        frame.top,
+        frame.left,
+        256,
+        num_warps=4,
     )
-    return replace(frame, packing=MASKS), masks
+    return masks
 
 
 def _padded(
@@ -107,8 +137,8 @@ def taps_padded(join: Join) -> int:
 
 @triton.jit
 def _masks(
-    examples, masks, H: tl.constexpr, W: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, TOP: tl.constexpr,
-    LEFT: tl.constexpr, ROWS: tl.constexpr,
+    examples, places, masks, H: tl.constexpr, W: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
+    TOP: tl.constexpr, LEFT: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     TILES: tl.constexpr = (H * W + ROWS - 1) // ROWS
     image = (tl.program_id(0) // TILES).to(tl.int64)
@@ -116,7 +146,8 @@ def _masks(
     x, y = pixel % W, pixel // W
     column = 2 * x - 1 - LEFT
     from_column, to_column = _within(column, WIDTH), _within(column + 3, WIDTH)
-    examples += image * (HEIGHT * WIDTH // 8)
+    stored = image if places is None else tl.load(places + image)
+    examples += stored * (HEIGHT * WIDTH // 8)
     word = tl.zeros((ROWS,), dtype=tl.int32)
     for row in tl.static_range(4):
         line = 2 * y - 1 - TOP + row

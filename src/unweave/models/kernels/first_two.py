@@ -17,9 +17,19 @@ from unweave.models.kernels.resident import big_places, fits, in_batch
 from unweave.models.kernels.sums import add_up
 from unweave.shapes import Tensor
 
-TUNED: dict[tuple[int, int], Tiles] = {(32, 32): Tiles(64, 16, 4, 3)}
+TUNED: dict[tuple[int, int], Tiles] = {(32, 32): Tiles(64, 4, 4, 3)}
 """By the second layer's big and small channels, for bf16 and one image channel on an H200 (benchmarks/tune.py); ``run``
-is the number of images that one program sums. Others make their gradients apart."""
+is the number of images that are summed apart. Others make their gradients apart."""
+
+PORTIONS = 4
+"""So many such sums are added one after the other before all others are: by the program that makes them one after the
+other, or, of few models, by what adds up the sums of many programs. The bits are the same."""
+
+REGISTERS = 168
+"""Of a thread: three programs of four warps share a multiprocessor."""
+
+FEW = 24
+"""Models up to which programs make one sum each (benchmarks/dense.py)."""
 
 
 def first_two_backward(
@@ -34,33 +44,39 @@ def first_two_backward(
         first_backward(first, second, frame, examples, slope, image, weights, gradients, product)
         return
     n_models, n_batch = examples.shape[:2]
-    parts, size, taps = triton.cdiv(n_batch, chosen.run), taps_padded(first), first.kernel**2 * frame.channels
+    size, taps = taps_padded(first), first.kernel**2 * frame.channels
+    # sums of a program, and neighbours that are added up first
+    portions, run = (1, PORTIONS) if n_models <= FEW else (PORTIONS, 1)
+    parts = triton.cdiv(n_batch, PORTIONS * chosen.run) * run
     shares = gradients.new_empty(n_models, parts, 16 * second.n_big * second.n_small)
     firsts = gradients.new_empty(n_models, parts * 4, taps + 1, first.n_small)
     _first_two_backward[(n_models * parts * 4,)](
         slope, weights, image, examples, shares, firsts, weights.stride(0), second.weight_at, parts, n_batch,
         second.height, second.width, second.n_big, second.n_small, frame.channels, first.kernel, size,
         pitch(frame.channels), frame.packing, frame.height, frame.width, frame.top, frame.left,
-        chosen.run, chosen.rows, product, num_warps=chosen.warps, num_stages=chosen.stages,
+        portions * chosen.run * second.height * second.width, run, chosen.run, chosen.rows, product,
+        num_warps=chosen.warps, num_stages=chosen.stages, maxnreg=REGISTERS,
     )  # fmt: skip
     n_weights = taps * first.n_small
-    later(add_up, shares, gradients[:, second.weight_at : second.weight_at + shares.shape[2]])
-    later(add_up, firsts[:, :, :taps].flatten(2), gradients[:, first.weight_at : first.weight_at + n_weights])
-    later(add_up, firsts[:, :, taps], gradients[:, first.bias_at : first.bias_at + first.n_small])
+    later(add_up, shares, gradients[:, second.weight_at : second.weight_at + shares.shape[2]], run)
+    firsts = firsts.flatten(2)
+    later(add_up, firsts[..., :n_weights], gradients[:, first.weight_at : first.weight_at + n_weights], run)
+    later(add_up, firsts[..., n_weights:], gradients[:, first.bias_at : first.bias_at + first.n_small], run)
 
 
-@triton.jit
+# the same machine code for any number of portions, so that its products are made alike
+@triton.jit(do_not_specialize=["parts", "n_pixels", "run"])
 def _first_two_backward(
     small, weights, like, examples, shares, firsts, weight_stride, weight_at, parts, n_batch,
     H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr, CS: tl.constexpr,
     C: tl.constexpr, KERNEL: tl.constexpr, SIZE: tl.constexpr, CP: tl.constexpr,
     PACKING: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, TOP: tl.constexpr, LEFT: tl.constexpr,
-    IMAGES: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
+    n_pixels, run, IMAGES: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip
     py, px = tl.program_id(0) % 4 // 2, tl.program_id(0) % 2
     part = tl.program_id(0) // 4
     model = (part // parts).to(tl.int64)
-    begin = part % parts * IMAGES
+    begin = part % parts * (n_pixels // (H * W))
     small += model * n_batch * (H * W * CS)
     like += model * n_batch * (4 * H * W * CB)
     channel = tl.arange(0, CB)
@@ -71,7 +87,11 @@ def _first_two_backward(
     total1 = tl.zeros((2 * CS, CB), dtype=tl.float32)
     total = tl.zeros((CB, SIZE), dtype=tl.float32)
     summed = tl.zeros((ROWS, CB), dtype=tl.float32)
-    for start in range(0, IMAGES * H * W, ROWS):
+    kept0 = tl.zeros((2 * CS, CB), dtype=tl.float32)
+    kept1 = tl.zeros((2 * CS, CB), dtype=tl.float32)
+    kept = tl.zeros((CB, SIZE), dtype=tl.float32)
+    kept_bias = tl.zeros((CB,), dtype=tl.float32)
+    for start in range(0, n_pixels, ROWS):
         image, top = begin + start // (H * W), start // W % H
         inside = in_batch(image, n_batch, ROWS, H, W)
         place = big_places(image, top, py, px, ROWS, H, W, CB)
@@ -92,15 +112,24 @@ def _first_two_backward(
         summed += slope
         stored = like.dtype.element_ty
         total = tl.dot(tl.trans(slope.to(stored)), seen.to(stored), total, input_precision=PRODUCT)
+        if (start + ROWS) % (IMAGES * H * W) == 0:
+            kept0, kept1, kept = kept0 + total0, kept1 + total1, kept + total
+            kept_bias += tl.sum(summed, axis=0)
+            total0 = tl.zeros((2 * CS, CB), dtype=tl.float32)
+            total1 = tl.zeros((2 * CS, CB), dtype=tl.float32)
+            total = tl.zeros((CB, SIZE), dtype=tl.float32)
+            summed = tl.zeros((ROWS, CB), dtype=tl.float32)
     shares += part.to(tl.int64) * (16 * CB * CS)
-    tl.store(shares + places0, total0)
-    tl.store(shares + places1, total1)
+    tl.store(shares + places0, kept0)
+    tl.store(shares + places1, kept1)
     TAPS: tl.constexpr = KERNEL * KERNEL * C
-    firsts += tl.program_id(0).to(tl.int64) * ((TAPS + 1) * CB)
+    # neighbours are what is added up first
+    place = (part // run * 4 + tl.program_id(0) % 4) * run + part % run
+    firsts += place.to(tl.int64) * ((TAPS + 1) * CB)
     k = tl.arange(0, SIZE)
     used = ((k < KERNEL * KERNEL * CP) & (k % CP < C))[None, :] & (channel >= 0)[:, None]
-    tl.store(firsts + (k // CP * C + k % CP)[None, :] * CB + channel[:, None], total, mask=used)
-    tl.store(firsts + TAPS * CB + channel, tl.sum(summed, axis=0))
+    tl.store(firsts + (k // CP * C + k % CP)[None, :] * CB + channel[:, None], kept, mask=used)
+    tl.store(firsts + TAPS * CB + channel, kept_bias)
 
 
 @triton.jit

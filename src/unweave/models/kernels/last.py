@@ -21,11 +21,12 @@ PROGRAMS = 528
 """Programs of the last forward kernel: each keeps its scratch for all images it works on, so that it stays cached."""
 TUNED = {
     "loss": Tiles(512, 264, 8, 1),
-    "last": Tiles(64, 0, 4, 1),
+    "last": Tiles(64, 2, 4, 1),
     "loss in colour": Tiles(128, 0, 4, 2),
     "last in colour": Tiles(128, 0, 4, 1),
 }
-"""For bf16 on an H200 (benchmarks/tune.py)."""
+"""For bf16 on an H200 (benchmarks/tune.py). ``run``: of the loss, programs; of the others, images that one program sums
+(0: the usual number)."""
 
 
 def last_forward(
@@ -75,7 +76,9 @@ def last_backward(
     ``scale`` multiplies the pixels of every example; ``bias_gradient`` [model, small] takes the result's sum.
     """
     n_models, n_batch = small.shape[:2]
-    parts, chosen = triton.cdiv(n_batch, IMAGES_AT_ONCE), _tiles("last", small.dtype, channels)
+    chosen = _tiles("last", small.dtype, channels)
+    images = chosen.run or IMAGES_AT_ONCE
+    parts = triton.cdiv(n_batch, images)
     size, taps = taps_padded(join), 16 * channels
     # the slope of a plain sum is one number, expanded
     pixels, scale = pixels.contiguous(), gradients if scale is None else scale.contiguous()
@@ -85,7 +88,7 @@ def last_backward(
     _last_backward[(n_models * parts,)](
         pixels, scale, small, weights, slope, shares, weights.stride(0),
         join.weight_at, parts, n_batch, join.height, join.width, channels, join.n_small, size, pitch(channels),
-        scale is not gradients, IMAGES_AT_ONCE, rows, product, num_warps=chosen.warps, num_stages=chosen.stages,
+        scale is not gradients, images, rows, product, num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
     later(add_up, shares[:, :, :taps].flatten(2), gradients[:, join.weight_at : join.weight_at + taps * join.n_small])
     later(add_up, shares[:, :, taps], bias_gradient)

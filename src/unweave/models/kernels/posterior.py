@@ -1,8 +1,7 @@
 """Codes of a stack of models on a GPU: from heads to codes and back in one kernel each, and what is summed of them.
 
-Only the diagonal posterior has kernels; any other is its single-model code, mapped, and PyTorch differentiates it.
-Sums go over tiles of one size, so they do not depend on how many models there are, nor on how wide others' codes are: a
-latent that a model does not have is silent, and adds zeros.
+Only the diagonal posterior has kernels; any other is its single-model code, mapped, and PyTorch differentiates it. Sums
+do not depend on the company (`unweave.models.kernels.weighed`).
 """
 
 # ruff: noqa: N803
@@ -14,18 +13,16 @@ import torch
 import triton
 import triton.language as tl
 
-from unweave.models.kernels.stacked_code import StackedCode
+from unweave.models.kernels.stacked_code import Losses, StackedCode, Weighed
+from unweave.models.kernels.weighed import LATENTS, ROWS, totals_of, weigh
 from unweave.models.posteriors import Deterministic, Diagonal, Posterior
-from unweave.shapes import Float, Tensor
+from unweave.shapes import Float, Shaped, Tensor
 
 ALIKE = 16
 """Models whose small matrix products are computed together; fleets with such products are filled up to a multiple."""
 
 BLOCK = 1024
 """Values that a program codes."""
-
-ROWS, LATENTS = 64, 16
-"""Of a tile whose values are added up."""
 
 
 @dataclass
@@ -38,10 +35,20 @@ class Coded:
     made: StackedCode
     """With its history, where PyTorch keeps one."""
     code: StackedCode
+    z: Shaped[Tensor, "model batch latent"]
+    """What the decoder reads: the sampled codes, rounded."""
 
-    def slopes(self, total: Tensor, leaves: dict[str, Tensor]) -> tuple[list[Tensor | None], dict[str, Tensor]]:
-        """The slopes of a number by the parts of the code, and by other leaves: None, or 0, where they do not count."""
-        found = torch.autograd.grad(total, [*self.code, *leaves.values()], allow_unused=True)
+    def slopes(
+        self, losses: Losses, reconstructions: Float[Tensor, "model batch"], leaves: dict[str, Tensor]
+    ) -> tuple[list[Tensor | None], dict[str, Tensor]]:
+        """The slopes of all losses by the parts of the code, and by other leaves: None, or 0, where there is none."""
+        if isinstance(losses, Weighed):
+            losses.judge(self.code.kl.detach(), reconstructions.detach())
+            by_kl = losses.by_kl[:, None, None].expand(self.code.kl.shape)
+            return [None, None, None, by_kl], _slopes_through(reconstructions, losses.by_reconstruction, leaves)
+        found = torch.autograd.grad(
+            losses(self.code, reconstructions), [*self.code, *leaves.values()], allow_unused=True
+        )
         own: list[Tensor | None] = list(found[: len(self.code)])
         others = found[len(self.code) :]
         zeros = ((leaf, slope) for leaf, slope in zip(leaves.values(), others))
@@ -65,14 +72,25 @@ class Coded:
         }
 
 
-def coded(posterior: Posterior, heads: dict[str, Tensor], noise: Float[Tensor, "model batch told"]) -> Coded:
-    """The codes of all models from their heads' outputs."""
+def _slopes_through(reconstructions: Tensor, by_reconstruction: Tensor, leaves: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The slopes by the leaves that reconstruction losses were made of, which may be these losses themselves."""
+    if any(leaf is reconstructions for leaf in leaves.values()):
+        return dict.fromkeys(leaves, by_reconstruction)
+    return dict(zip(leaves, torch.autograd.grad(reconstructions, list(leaves.values()), by_reconstruction)))
+
+
+def coded(
+    posterior: Posterior, heads: dict[str, Tensor], noise: Float[Tensor, "model batch told"], dtype: torch.dtype
+) -> Coded:
+    """The codes of all models from their heads' outputs, and what their decoders read."""
     if type(posterior) is Diagonal:
-        made = diagonal_code(heads["mean"], heads["log_variance"], noise)
+        z = torch.empty_like(noise, dtype=dtype)
+        made = diagonal_code(heads["mean"], heads["log_variance"], noise, z)
     else:
         heads = {name: head.detach().requires_grad_() for name, head in heads.items()}
         made = mapped_code(posterior, heads, noise)
-    return Coded(posterior, heads, noise, made, StackedCode(*(part.detach().requires_grad_() for part in made)))
+        z = made.sampled.detach().to(dtype).contiguous()
+    return Coded(posterior, heads, noise, made, StackedCode(*(part.detach().requires_grad_() for part in made)), z)
 
 
 def stacked_code(
@@ -100,12 +118,13 @@ def diagonal_code(
     mean: Float[Tensor, "model batch latent"],
     log_variance: Float[Tensor, "model batch latent"],
     noise: Float[Tensor, "model batch latent"],
+    rounded: Shaped[Tensor, "model batch latent"] | None = None,
 ) -> StackedCode:
-    """z = μ + σ ε and KL_j = ½ (μ² + σ² − log σ² − 1), without history."""
+    """z = μ + σ ε and KL_j = ½ (μ² + σ² − log σ² − 1), without history; ``rounded`` takes z in another precision."""
     mean, log_variance = mean.detach().contiguous(), log_variance.detach().contiguous()
     sampled, kl = torch.empty_like(mean), torch.empty_like(mean)
     programs = triton.cdiv(mean.numel(), BLOCK)
-    _code[(programs,)](mean, log_variance, noise.contiguous(), sampled, kl, mean.numel(), BLOCK, num_warps=4)
+    _code[(programs,)](mean, log_variance, noise.contiguous(), sampled, rounded, kl, mean.numel(), BLOCK, num_warps=4)
     return StackedCode(mean, log_variance, sampled, kl)
 
 
@@ -135,13 +154,8 @@ class Totals(torch.autograd.Function):
         ctx: Any, kl: Float[Tensor, "model batch latent"], reconstructions: Float[Tensor, "model batch"]
     ) -> tuple[Float[Tensor, " model"], Float[Tensor, " model"]]:
         ctx.shape = kl.shape
-        totals = kl.new_empty(2, len(kl))
-        n_models, n_batch, latents = kl.shape
-        _totals[(n_models,)](
-            kl.contiguous(), reconstructions.contiguous(), totals, n_models, latents, n_batch,
-            triton.cdiv(latents, LATENTS), ROWS, LATENTS, num_warps=4,
-        )  # fmt: skip
-        return totals[0], totals[1]
+        found = totals_of(kl, reconstructions)
+        return found[0], found[1]
 
     @staticmethod
     def backward(ctx: Any, by_kl: Tensor, by_reconstruction: Tensor) -> tuple[Tensor, Tensor]:
@@ -165,16 +179,26 @@ def latent_statistics(code: StackedCode) -> Float[Tensor, "model statistic laten
 def try_sums(like: Float[Tensor, "model batch latent"]) -> None:
     """The sums over codes once, on nothing: what does not compile is found here."""
     Totals.apply(like, like[..., 0])
+    n, now = len(like), like.new_zeros((), dtype=torch.int64)
+    nobody, terms, good = (
+        now.expand(n).contiguous(),
+        like.new_zeros(n, 1),
+        torch.zeros_like(like[:, 0, 0], dtype=torch.bool),
+    )
+    weigh(like, like[..., 0], like.new_zeros(n, 1, 2), None, now, nobody, terms, good)
     latent_statistics(StackedCode(like, like, like, like))
 
 
 @triton.jit
-def _code(mean, log_variance, noise, sampled, kl, n_values, BLOCK: tl.constexpr):
+def _code(mean, log_variance, noise, sampled, rounded, kl, n_values, BLOCK: tl.constexpr):
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = place < n_values
     mu, log_var = tl.load(mean + place, mask=inside, other=0.0), tl.load(log_variance + place, mask=inside, other=0.0)
     # z = μ + σ ε,  KL_j = ½ (μ² + σ² − log σ² − 1)
-    tl.store(sampled + place, mu + tl.exp(0.5 * log_var) * tl.load(noise + place, mask=inside, other=0.0), mask=inside)
+    z = mu + tl.exp(0.5 * log_var) * tl.load(noise + place, mask=inside, other=0.0)
+    tl.store(sampled + place, z, mask=inside)
+    if rounded is not None:
+        tl.store(rounded + place, z.to(rounded.dtype.element_ty), mask=inside)
     tl.store(kl + place, 0.5 * (mu * mu + tl.exp(log_var) - log_var - 1.0), mask=inside)
 
 
@@ -205,26 +229,6 @@ def _code_backward(
         to_log_variance += tl.load(by_log_variance + place, mask=inside, other=0.0)
     tl.store(out_mean + place, to_mean.to(out_mean.dtype.element_ty), mask=inside)
     tl.store(out_log_variance + place, to_log_variance.to(out_log_variance.dtype.element_ty), mask=inside)
-
-
-@triton.jit
-def _totals(
-    kl, reconstructions, totals, n_models, latents,
-    N_BATCH: tl.constexpr, TILES: tl.constexpr, ROWS: tl.constexpr, LATENTS: tl.constexpr,
-):  # fmt: skip
-    model = tl.program_id(0).to(tl.int64)
-    rows, columns = tl.arange(0, ROWS), tl.arange(0, LATENTS)
-    total, rec = tl.zeros((ROWS, LATENTS), dtype=tl.float32), tl.zeros((ROWS,), dtype=tl.float32)
-    for begin in range(0, N_BATCH, ROWS):
-        row = begin + rows
-        rec += tl.load(reconstructions + model * N_BATCH + row, mask=row < N_BATCH, other=0.0)
-        for tile in range(0, TILES):
-            column = tile * LATENTS + columns
-            inside = (row < N_BATCH)[:, None] & (column < latents)[None, :]
-            place = (model * N_BATCH + row)[:, None] * latents + column[None, :]
-            total += tl.load(kl + place, mask=inside, other=0.0)
-    tl.store(totals + model, tl.sum(tl.sum(total, axis=1), axis=0) / N_BATCH)
-    tl.store(totals + n_models + model, tl.sum(rec, axis=0) / N_BATCH)
 
 
 @triton.jit

@@ -14,6 +14,7 @@ class AE(Objective):
 
     name: ClassVar[str] = "ae"
     sees_totals: ClassVar[bool] = True
+    weighs_totals: ClassVar[bool] = True
     posterior: ClassVar[Posterior] = Deterministic()
 
     def terms(self, code: Code, context: Context) -> Terms:

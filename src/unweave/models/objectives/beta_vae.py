@@ -16,6 +16,7 @@ class VAE(Objective):
 
     name: ClassVar[str] = "vae"
     sees_totals: ClassVar[bool] = True
+    weighs_totals: ClassVar[bool] = True
 
     def terms(self, code: Code, context: Context) -> Terms:
         kl = total_kl(code)
@@ -28,6 +29,7 @@ class BetaVAE(Objective):
 
     name: ClassVar[str] = "beta_vae"
     sees_totals: ClassVar[bool] = True
+    weighs_totals: ClassVar[bool] = True
     beta: Scalar = number(4.0, least=0, help="weight of the KL")
 
     def terms(self, code: Code, context: Context) -> Terms:

@@ -10,7 +10,7 @@ from torch import nn
 from unweave.models.autoencoder import Architecture, Autoencoder
 from unweave.models.method import MODEL, Batch, Context, Method, Phase, Terms
 from unweave.models.posteriors import Code, Deterministic, Diagonal, Posterior
-from unweave.shapes import Float, Tensor
+from unweave.shapes import Float, Int, Tensor
 
 
 class Objective(Method):
@@ -18,6 +18,9 @@ class Objective(Method):
 
     sees_totals: ClassVar[bool] = False
     """Whether the :meth:`terms` written here ask a code for its :func:`total_kl` alone, which fleets sum at once."""
+
+    weighs_totals: ClassVar[bool] = False
+    """Whether each of these terms is that times a number which never changes: then fleets know the loss's slopes."""
 
     @property
     def training_posterior(self) -> Posterior:
@@ -52,7 +55,7 @@ class Objective(Method):
         # loss = reconstruction + min(1, t / warmup) · regulariser
         weight, regulariser = self.reconstruction_weight, terms["regulariser"]
         if context.warmup:
-            regulariser = _share(context) * regulariser
+            regulariser = warmed(context.step, context.warmup) * regulariser
         loss = (reconstruction if weight == 1.0 else weight * reconstruction) + regulariser
         return {"loss": loss, "reconstruction": reconstruction} | terms
 
@@ -66,12 +69,22 @@ def known_by_totals(method: Method) -> bool:
     """Whether a method's loss is one of two numbers: of the mean reconstruction loss and the total KL."""
     if not isinstance(method, Objective) or not isinstance(method.training_posterior, Diagonal | Deterministic):
         return False
-    # whoever writes terms of its own promises for itself; what changes the loss has promised nothing
-    writer = next(kind for kind in type(method).__mro__ if "terms" in vars(kind))
+    # what changes the loss has promised nothing
     same = all(getattr(type(method), name) is getattr(Objective, name) for name in ("loss", "totals", "phases"))
-    return same and bool(vars(writer).get("sees_totals", False))
+    return same and _promised(method, "sees_totals")
 
 
-def _share(context: Context) -> float | Tensor:
-    step, warmup = context.step, context.warmup
+def known_by_weights(method: Method) -> bool:
+    """Whether, moreover, every term is these two numbers times others that never change, but for the warm-up."""
+    return known_by_totals(method) and _promised(method, "weighs_totals")
+
+
+def _promised(method: Method, name: str) -> bool:
+    """Whether the class whose terms these are says so: whoever writes terms of its own promises for itself."""
+    writer = next(kind for kind in type(method).__mro__ if "terms" in vars(kind))
+    return bool(vars(writer).get(name, False))
+
+
+def warmed(step: int | Int[Tensor, ""], warmup: int) -> float | Tensor:
+    """min(1, t / warmup)"""
     return torch.clamp(step / warmup, max=1.0) if isinstance(step, Tensor) else min(1.0, step / warmup)

@@ -1,16 +1,12 @@
 """What computes the gradients of a stack of models: mapped PyTorch layers, batched products, or GPU kernels."""
 
-from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 from torch import nn
 
 from unweave.models.kernels.layout import Layout
-from unweave.models.kernels.stacked_code import StackedCode
+from unweave.models.kernels.stacked_code import Early, Losses, StackedCode
 from unweave.shapes import Float, Tensor
-
-TotalLoss = Callable[[StackedCode, Float[Tensor, "model batch"]], Float[Tensor, ""]]
-"""From the codes and reconstruction losses of all models to the sum of their losses."""
 
 
 @runtime_checkable
@@ -26,13 +22,23 @@ class Backend(Protocol):
     @property
     def reads_stored(self) -> bool: ...
 
+    @property
+    def gathers(self) -> bool:
+        """Whether it takes stored examples as places in their store."""
+
     def weights(self, parameters: Tensor) -> Float[Tensor, "model size"]: ...
 
     def gradients(
-        self, parameters: Tensor, weights: Tensor, examples: Tensor, noise: Tensor, total_loss: TotalLoss
+        self,
+        parameters: Tensor,
+        weights: Tensor,
+        examples: Any,
+        noise: Tensor,
+        losses: Losses,
+        early: Early | None = None,
     ) -> tuple[Float[Tensor, "model size"], StackedCode]: ...
 
-    def code(self, weights: Tensor, examples: Tensor, noise: Tensor) -> StackedCode: ...
+    def code(self, weights: Tensor, examples: Any, noise: Tensor) -> StackedCode: ...
 
     def network(self, module: nn.Module) -> Any:
         """Kernels for a network beside the models; None where it is to be mapped."""

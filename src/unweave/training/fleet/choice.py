@@ -10,6 +10,7 @@ from torch import nn
 
 from unweave.data.world import Data
 from unweave.models import Autoencoder
+from unweave.models.kernels.chosen import Chosen
 from unweave.models.networks import Conv
 from unweave.models.objectives import MODEL
 from unweave.training.batches import rehearse_anywhere
@@ -193,7 +194,11 @@ def _try(backend: Any, experiment: Experiment, latents: int, data: Data) -> None
         parameters = torch.zeros(ALIKE, backend.layout.size)
         as_stored = backend.reads_stored and data.comes_as_stored
         places = torch.zeros(size, dtype=torch.int64)
-        examples = data.store[places] if as_stored else torch.zeros(*size, *data.shape)
+        if as_stored:
+            chosen = Chosen(data.store, places)
+            examples = chosen if backend.gathers else chosen.gathered()
+        else:
+            examples = torch.zeros(*size, *data.shape)
         noise = torch.zeros(*size, latents + backend.template.architecture.posterior.n_told)
         weights = backend.weights(parameters)
         backend.gradients(parameters, weights, examples, noise, lambda codes, losses: losses.sum() + codes.kl.sum())

@@ -10,11 +10,10 @@ import torch
 
 from unweave.models import Autoencoder
 from unweave.models.kernels.layout import layout_of
-from unweave.models.kernels.stacked_code import StackedCode
+from unweave.models.kernels.stacked_code import Early, Losses, StackedCode, Weighed
 from unweave.models.networks.mlp import Layers, MLPDecoder
 from unweave.models.posteriors import Deterministic, Diagonal
 from unweave.shapes import Float, Tensor
-from unweave.training.fleet.backend import TotalLoss
 from unweave.training.fleet.portable import Portable
 
 
@@ -30,16 +29,19 @@ class DenseStack(Portable):
         weights: Float[Tensor, "model size"],
         examples: Float[Tensor, "model batch ..."],
         noise: Float[Tensor, "model batch latent"],
-        total_loss: TotalLoss,
+        losses: Losses,
+        early: Early | None = None,
     ) -> tuple[Float[Tensor, "model size"], StackedCode]:
         """The gradient of every model's loss, and the codes it was computed from."""
+        assert not isinstance(losses, Weighed), "only kernels sum what is weighed"
         leaves = self._leaves_of(weights)
         codes = self._codes(leaves, examples, noise)
         outputs = self._decoded(leaves, codes.sampled)
         flat = examples.flatten(0, 1)
         # a likelihood sums over an example, whichever model it belongs to
-        losses = self.template.architecture.likelihood.loss(flat, outputs.reshape(flat.shape))
-        found = torch.autograd.grad(total_loss(codes, losses.view(examples.shape[:2])), list(leaves.values()))
+        reconstructions = self.template.architecture.likelihood.loss(flat, outputs.reshape(flat.shape))
+        total = losses(codes, reconstructions.view(examples.shape[:2]))
+        found = torch.autograd.grad(total, list(leaves.values()))
         return self.layout.rows(dict(zip(leaves, found))), codes.detach()
 
     @torch.no_grad()

@@ -6,24 +6,26 @@ mapped over the axis. A model whose loss is no longer finite is frozen; the othe
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
 from unweave.models import Autoencoder, Method
+from unweave.models.initialise import initial_values
 from unweave.models.kernels.aside import aside, in_turn
-from unweave.models.kernels.stacked_code import StackedCode
+from unweave.models.kernels.chosen import Chosen
+from unweave.models.kernels.stacked_code import StackedCode, TotalLoss, Weighed
 from unweave.models.objectives import MODEL, Batch, Context, Phase, Terms, new_networks
-from unweave.models.objectives.objective import known_by_totals
+from unweave.models.objectives.objective import known_by_totals, known_by_weights, warmed
 from unweave.models.optimisers import StackedUpdate, Tensors
 from unweave.models.posteriors import Code
 from unweave.shapes import Bool, Float, Int, Tensor
-from unweave.training.batches import Draws, Source, images, stored
+from unweave.training.batches import Draws, Source, chosen, images, stored
 from unweave.training.engine import columns, summary
 from unweave.training.experiment import Experiment, Form
-from unweave.training.fleet.backend import Backend, TotalLoss
-from unweave.training.fleet.members import ALIKE, Members, scalars_of
+from unweave.training.fleet.backend import Backend
+from unweave.training.fleet.members import ALIKE, Members, group_key, scalars_of
 from unweave.training.fleet.networks import StackedNetwork, stacked_network
 
 MOST_TERMS = 16
@@ -36,7 +38,8 @@ class Group:
 
     ``networks`` are those beside the model, by name. ``doubles`` are added to the members only where their losses are
     computed, see :func:`unweave.training.fleet.members.arrange`. With ``totals`` the backend's kernels sum what the
-    losses see, and members may differ in their latents.
+    losses see, and members may differ in their latents. ``weights`` say what its terms
+    are of these sums, where they are nothing but sums times numbers.
     """
 
     place: slice
@@ -48,9 +51,20 @@ class Group:
     failed_terms: Float[Tensor, "model term"]
     doubles: int = 0
     totals: bool = False
+    weights: "Weights | None" = None
     terms: Tensors = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     row: Float[Tensor, "model column"] | None = None
+
+
+class Weights(NamedTuple):
+    """What every term is times the mean reconstruction loss, and times the total KL: NaN where it is not made of that.
+
+    The first term is the loss.
+    """
+
+    terms: tuple[str, ...]
+    values: Float[Tensor, "model term 2"]
 
 
 @dataclass
@@ -73,6 +87,10 @@ class Fleet:
     failed_at: Int[Tensor, " model"]
     good: Float[Tensor, "model size"]
     good_at: Int[Tensor, " model"]
+    slopes: dict[int, tuple[Float[Tensor, "model batch"], Float[Tensor, " model"]]] = field(default_factory=dict)
+    """Of weighed losses by every reconstruction loss and every KL, by the size of a batch."""
+    shapes: dict[int, dict[str, tuple[int, ...]]] = field(default_factory=dict)
+    """Of the parameters of a member, by its latents."""
 
     @property
     def name(self) -> str:
@@ -99,28 +117,30 @@ class Fleet:
         """Bring the fleet to a state that :meth:`state_tensors` gave."""
         set_state(self, tensors)
 
-    def weights_of(self, place: int, experiment: Experiment, form: Form, *, good: bool = False) -> Tensors:
-        """A member's parameters in their own shapes: a code narrower than the stack's is cut out of it."""
-        with torch.device("meta"):
-            own = Autoencoder(experiment.architecture(form.shape), None).named_parameters()
-        held = self.good if good else self.parameters
-        views = self.backend.layout.views(held[place : place + 1])
-        return {name: views[name][0][tuple(slice(0, n) for n in like.shape)].detach() for name, like in own}
+    def weights_of(
+        self, place: int, experiment: Experiment, form: Form, views: Tensors | None = None, *, good: bool = False
+    ) -> Tensors:
+        """A member's parameters in their own shapes: a code narrower than the stack's is cut out of it.
+
+        ``views`` are those of all members' parameters where somebody has fetched them already.
+        """
+        if experiment.latents not in self.shapes:
+            with torch.device("meta"):
+                own = Autoencoder(experiment.architecture(form.shape), None).named_parameters()
+            self.shapes[experiment.latents] = {name: tuple(like.shape) for name, like in own}
+        views = views or self.backend.layout.views(self.good if good else self.parameters)
+        shapes = self.shapes[experiment.latents].items()
+        return {name: views[name][place][tuple(slice(0, n) for n in shape)].detach() for name, shape in shapes}
 
 
 def new_fleet(members: Members, backend: Backend, n_examples: int, shape: tuple[int, ...]) -> Fleet:
     """A fleet before its first step; every member starts as it would alone."""
     device = torch.device(members.experiments[0].plan.device)
-    rows, others = [], []
     # on the device itself: counter-based draws are the same everywhere, and there they are quick
     with device:
-        for one in members.experiments:
-            networks = new_networks(one.objective, one.architecture(shape), one.init, one.seed)
-            rows.append(backend.layout.row(dict(networks.pop(MODEL).named_parameters())))
-            others.append(networks)
-    parameters = torch.stack(rows)
+        parameters, others = _drawn_together(members, backend, shape, device) or _drawn(members, backend, shape)
     optimiser = members.experiments[0].optimiser
-    nowhere = torch.full((len(rows),), -1, dtype=torch.int64, device=device)
+    nowhere = torch.full((len(parameters),), -1, dtype=torch.int64, device=device)
     return Fleet(
         members,
         backend,
@@ -136,6 +156,45 @@ def new_fleet(members: Members, backend: Backend, n_examples: int, shape: tuple[
     )
 
 
+Others = list[dict[str, nn.Module]]
+"""The networks beside each member's model, by name."""
+
+
+def _drawn(members: Members, backend: Backend, shape: tuple[int, ...]) -> tuple[Float[Tensor, "model size"], Others]:
+    """Every member's first parameters, and the networks beside it."""
+    rows, others = [], []
+    for one in members.experiments:
+        networks = new_networks(one.objective, one.architecture(shape), one.init, one.seed)
+        rows.append(backend.layout.row(dict(networks.pop(MODEL).named_parameters())))
+        others.append(networks)
+    return torch.stack(rows), others
+
+
+def _drawn_together(
+    members: Members, backend: Backend, shape: tuple[int, ...], device: torch.device
+) -> tuple[Float[Tensor, "model size"], Others] | None:
+    """The same for all members of one structure at once; None where a method has other networks, or weights as made."""
+    kinds: dict[tuple[str, str], list[int]] = {}
+    for place, one in enumerate(members.experiments):
+        kinds.setdefault((group_key(one), one.init), []).append(place)
+    parameters = torch.zeros(len(members.experiments), backend.layout.size, device=device)
+    views = backend.layout.views(parameters)
+    for places in kinds.values():
+        first = members.experiments[places[0]]
+        with torch.device("meta"):
+            networks = first.objective.networks(first.architecture(shape))
+        seeds = torch.tensor([members.experiments[place].seed for place in places], device=device)
+        values = initial_values(networks[MODEL], first.init, seeds) if list(networks) == [MODEL] else None
+        if values is None:
+            return None
+        at = torch.tensor(places, device=device)
+        for name, drawn in values.items():
+            # a smaller one (fewer latents) fills the beginning of its axes
+            own: tuple[Any, ...] = (at, *(slice(0, size) for size in drawn.shape[1:]))
+            views[name][own] = drawn
+    return parameters, [{} for _ in members.experiments]
+
+
 def advance(fleet: Fleet, source: Source, draws: Draws, *, record: bool, step: int = 0) -> None:
     """One update of every healthy model and of the networks beside it. With ``record``, groups keep a row.
 
@@ -144,16 +203,15 @@ def advance(fleet: Fleet, source: Source, draws: Draws, *, record: bool, step: i
     now = draws["steps"]
     before = fleet.parameters.clone() if record else None
     examples = _examples(fleet, source, draws, "images")
-    beside, optimiser = _Beside(fleet, now), fleet.members.experiments[0].optimiser
-    total_loss = total_loss_of(fleet, draws, beside.judge)
+    beside = _Beside(fleet, now)
+    losses = beside.weighed(source.first.batch_size) or total_loss_of(fleet, draws, beside.judge)
     noise = fleet.groups[0].method.posterior_noise(draws)  # members share their posterior
-    gradients, code = fleet.backend.gradients(fleet.parameters, fleet.weights, examples, noise, total_loss)
-    good, prepared = beside.join()
+    gradients, code = fleet.backend.gradients(
+        fleet.parameters, fleet.weights, examples, noise, losses, beside.early_update
+    )
+    good = beside.join()
     with torch.no_grad():
-        rounded = None if fleet.weights is fleet.parameters else fleet.weights
-        fused = fleet.backend.name == "kernels"
-        given = StackedUpdate(gradients, fleet.learning_rate, now + 1, good, rounded, prepared, fused)
-        optimiser.update_stack(fleet.parameters, fleet.optimiser_state, given)
+        beside.update(gradients)
         if before is not None:
             fleet.good.copy_(torch.where(good[:, None], before, fleet.good))
             fleet.good_at.copy_(torch.where(good, now, fleet.good_at))
@@ -168,30 +226,70 @@ def advance(fleet: Fleet, source: Source, draws: Draws, *, record: bool, step: i
 
 
 class _Beside:
-    """What a step can do while its gradients are made: ask which losses are finite, and prepare the update."""
+    """What a step can do while its gradients are made: ask which losses are finite, prepare the update and begin it."""
 
     def __init__(self, fleet: Fleet, now: Tensor) -> None:
-        self.fleet, self.now, self.good = fleet, now, fleet.alive
+        self.fleet, self.now = fleet, now
         self.side = aside(len(fleet.parameters), fleet.device)
-        self.prepared: tuple[Tensor, ...] = ()
+        self.optimiser = fleet.members.experiments[0].optimiser
+        self.end = fleet.parameters.shape[1]
+        """Columns from here on are updated already."""
         self._later(self._prepare)
+
+    def weighed(self, n_batch: int) -> Weighed | None:
+        """The slopes of all losses, where these are weighed totals."""
+        fleet = self.fleet
+        if any(group.weights is None for group in fleet.groups):
+            return None
+        if n_batch not in fleet.slopes:
+            fleet.slopes[n_batch] = _slopes_of(fleet, n_batch)
+        by_reconstruction, by_kl = fleet.slopes[n_batch]
+        if any(group.warmup for group in fleet.groups):
+            held = [(group, group.weights.values) for group in fleet.groups if group.weights is not None]
+            by_kl = torch.cat([_share(group, self.now) * values[:, 0, 1] for group, values in held]) / n_batch
+        return Weighed(by_kl, by_reconstruction, lambda *seen: self._later(self._weigh, *seen))
 
     def judge(self) -> None:
         """Once all losses are known."""
         self._later(self._judge)
 
-    def join(self) -> tuple[Bool[Tensor, " model"], tuple[Tensor, ...]]:
-        """Which models go on, and what was prepared for their update."""
+    @torch.no_grad()
+    def early_update(self, gradients: Float[Tensor, "model size"], begin: int) -> None:
+        """Update all columns from some on."""
+        if self.optimiser.by_columns:
+            self.update(gradients, begin)
+
+    def update(self, gradients: Float[Tensor, "model size"], begin: int = 0) -> None:
+        """Update the columns from some on that were not updated yet."""
+        fleet, own = self.fleet, slice(begin, self.end)
+        rounded = None if fleet.weights is fleet.parameters else fleet.weights[:, own]
+        given = StackedUpdate(
+            gradients[:, own],
+            fleet.learning_rate,
+            self.count,
+            self.good,
+            rounded,
+            self.prepared,
+            fleet.name == "kernels",
+        )
+        whole = own == slice(0, fleet.parameters.shape[1])
+        state = {name: part if whole else part[:, own] for name, part in fleet.optimiser_state.items()}
+        self.optimiser.update_stack(fleet.parameters[:, own], state, given)
+        self.end = begin
+
+    def join(self) -> Bool[Tensor, " model"]:
+        """Which models go on; from here on all is done that was done beside."""
         if self.side is not None:
             self.side.join()
-        return self.good, self.prepared
+        return self.good
 
-    def _later(self, function: Callable[[], None]) -> None:
-        (self.side or in_turn)(function)
+    def _later(self, function: Callable[..., None], *given: Tensor) -> None:
+        (self.side or in_turn)(function, *given)
 
     @torch.no_grad()
     def _prepare(self) -> None:
-        self.prepared = self.fleet.members.experiments[0].optimiser.prepared(self.now + 1)
+        self.count = self.now + 1
+        self.prepared = self.optimiser.prepared(self.count)
 
     @torch.no_grad()
     def _judge(self) -> None:
@@ -202,6 +300,61 @@ class _Beside:
         for group in fleet.groups:
             if len(group.method.phases()) == 1:
                 keep_failed(group, fleet.failed_at[group.place] == now)
+
+    @torch.no_grad()
+    def _weigh(self, kl: Float[Tensor, "model batch latent"], reconstructions: Float[Tensor, "model batch"]) -> None:
+        """The same where losses are weighed totals, and their terms."""
+        from unweave.models.kernels.weighed import weigh
+
+        fleet = self.fleet
+        self.good = torch.empty_like(fleet.failed_at, dtype=torch.bool)
+        for group in fleet.groups:
+            own = group.place
+            share = _share(group, self.now) if group.warmup else None
+            assert group.weights is not None
+            names, weights = group.weights
+            terms = weigh(
+                kl[own], reconstructions[own], weights, share, self.now, fleet.failed_at[own], group.failed_terms,
+                self.good[own],
+            )  # fmt: skip
+            group.terms = dict(zip(names, terms.unbind(1)))
+
+
+def _share(group: Group, now: Int[Tensor, ""]) -> Float[Tensor, ""]:
+    """How much of a regulariser counts already."""
+    if not group.warmup:
+        return torch.ones((), device=now.device)
+    return torch.as_tensor(warmed(now, group.warmup), device=now.device)
+
+
+def _slopes_of(fleet: Fleet, n_batch: int) -> tuple[Float[Tensor, "model batch"], Float[Tensor, " model"]]:
+    """The slopes of the losses by every reconstruction loss, and by every KL once all of it counts."""
+    held = [group.weights.values for group in fleet.groups if group.weights is not None]
+    by_reconstruction, by_kl = (torch.cat(held)[:, 0] / n_batch).nan_to_num().unbind(1)
+    return by_reconstruction[:, None].expand(-1, n_batch).contiguous(), by_kl.contiguous()
+
+
+def _weights(group: Group) -> Weights:
+    """From the lines of the method itself: what a term makes of a one is its weight, and of NaN whether it has one."""
+    one, names = torch.ones(_n(group), device=group.failed_terms.device), list[str]()
+
+    def terms(reconstruction: Tensor, kl: Tensor) -> Float[Tensor, "model term"]:
+        summed = {"reconstruction": reconstruction.expand_as(one), "kl": kl.expand_as(one)}
+        found = _terms_of_totals(group, summed, Context())
+        names[:] = found
+        return torch.stack(list(found.values()), 1)
+
+    nothing = torch.zeros_like(one)
+    sides = ((one, nothing), (nothing, one))
+    values = [
+        torch.where(terms(a.where(a == 0, torch.nan), b.where(b == 0, torch.nan)).isnan(), terms(a, b), torch.nan)
+        for a, b in sides
+    ]
+    return Weights(tuple(names), torch.stack(values, 2))
+
+
+def _n(group: Group) -> int:
+    return group.place.stop - group.place.start
 
 
 def total_loss_of(fleet: Fleet, draws: Draws, known: Callable[[], None] = lambda: None) -> TotalLoss:
@@ -273,7 +426,7 @@ def _group(
         name: stacked_network([each[name] for each in modules], phase.optimiser or first.optimiser, backend.network)
         for name, phase in updated.items()
     }
-    return Group(
+    group = Group(
         place,
         first.objective,
         scalars_of([experiment.objective for experiment in experiments], device),
@@ -284,11 +437,13 @@ def _group(
         0 if totals else n_doubles,  # numbers alone need no company
         totals,
     )
+    group.weights = _weights(group) if totals and known_by_weights(first.objective) else None
+    return group
 
 
-def _examples(fleet: Fleet, source: Source, draws: Draws, part: str) -> Tensor:
+def _examples(fleet: Fleet, source: Source, draws: Draws, part: str) -> Tensor | Chosen:
     if fleet.backend.reads_stored and source.data.comes_as_stored:
-        return stored(source, draws, part)
+        return chosen(source, draws, part) if fleet.backend.gathers else stored(source, draws, part)
     return images(source, draws, part)
 
 
@@ -344,18 +499,24 @@ def _totals(fleet: Fleet, code: StackedCode, reconstructions: Tensor) -> dict[st
 
 def _loss_of_totals(fleet: Fleet, group: Group, summed: Tensors, draws: Draws) -> Tensor:
     """The same loss from two numbers a model."""
+    context = Context(draws["steps"], fleet.n_examples, group.warmup)
+    terms = _terms_of_totals(group, {name: each[group.place] for name, each in summed.items()}, context)
+    group.terms = {name: term.detach() for name, term in terms.items()}
+    total: Tensor = terms["loss"].sum()
+    return total
+
+
+def _terms_of_totals(group: Group, summed: Tensors, context: Context) -> Tensors:
+    """Every member's terms from its total KL and mean reconstruction loss."""
     nothing = torch.empty(0)
 
     def one(summed: Tensors, scalars: Tensors) -> Terms:
         code = Code(nothing, nothing, nothing, summed["kl"])
         networks = {MODEL: _Passed(seen=(code, summed["reconstruction"]))}
-        context = Context(draws["steps"], fleet.n_examples, group.warmup, networks)
-        return _phase(group, 0, scalars).loss(_Parts({}), context)[0]
+        return _phase(group, 0, scalars).loss(_Parts({}), replace(context, networks=networks))[0]
 
-    terms = torch.vmap(one)({name: each[group.place] for name, each in summed.items()}, group.scalars)
-    group.terms = {name: term.detach() for name, term in terms.items()}
-    total: Tensor = terms["loss"].sum()
-    return total
+    found: Tensors = torch.vmap(one)(summed, group.scalars)
+    return found
 
 
 def _each(group: Group, one: Callable[..., Terms], mapped: tuple[Any, ...]) -> Tensors:
@@ -424,8 +585,9 @@ def _encoded(fleet: Fleet, group: Group, phase: Phase, source: Source, draws: Dr
     if phase.encodes is None:
         return ()
     pictures, noise = phase.encodes
-    seen = _examples(fleet, source, draws, pictures)[group.place]
-    code = fleet.backend.code(fleet.weights[group.place], seen, draws[noise][group.place])
+    seen = _examples(fleet, source, draws, pictures)
+    own = Chosen(seen.store, seen.places[group.place]) if isinstance(seen, Chosen) else seen[group.place]
+    code = fleet.backend.code(fleet.weights[group.place], own, draws[noise][group.place])
     return tuple(field[..., : group.latents] for field in code)
 
 

@@ -56,7 +56,7 @@ def arrange(experiments: Sequence[Experiment], *, least: int = 2, totals: bool =
     check_structure(experiments)
     keyed: dict[str, list[int]] = {}
     for place, experiment in enumerate(experiments):
-        keyed.setdefault(_group_key(experiment), []).append(place)
+        keyed.setdefault(group_key(experiment), []).append(place)
     chosen: list[Experiment] = []
     given: list[int] = []
     groups: list[slice] = []
@@ -159,10 +159,11 @@ def _fixed(component: Any) -> dict[str, Any]:
     return {"name": type(component).__qualname__} | fixed
 
 
-def _group_key(experiment: Experiment) -> str:
+def group_key(experiment: Experiment) -> str:
+    """What members have in common that one call of an objective can serve."""
     return str((_fixed(experiment.objective), experiment.latents, experiment.warmup))
 
 
 def _one_loss(one: Experiment, other: Experiment) -> bool:
     """Whether the losses of two members are the same lines for both, though their codes differ in size."""
-    return known_by_totals(one.objective) and _group_key(one) == _group_key(replace(other, latents=one.latents))
+    return known_by_totals(one.objective) and group_key(one) == group_key(replace(other, latents=one.latents))

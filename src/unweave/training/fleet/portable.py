@@ -8,9 +8,8 @@ from torch.func import functional_call
 
 from unweave.models import Autoencoder
 from unweave.models.kernels.layout import Layout, layout_of
-from unweave.models.kernels.stacked_code import StackedCode
+from unweave.models.kernels.stacked_code import Early, Losses, StackedCode, Weighed
 from unweave.shapes import Float, Tensor
-from unweave.training.fleet.backend import TotalLoss
 
 
 @dataclass(frozen=True)
@@ -22,6 +21,7 @@ class Portable:
     leaves: dict[tuple[int, tuple[int, ...]], dict[str, Tensor]] = field(default_factory=dict)
     name: str = "portable"
     reads_stored: bool = False
+    gathers: bool = False
 
     def gradients(
         self,
@@ -29,14 +29,16 @@ class Portable:
         weights: Float[Tensor, "model size"],
         examples: Float[Tensor, "model batch ..."],
         noise: Float[Tensor, "model batch latent"],
-        total_loss: TotalLoss,
+        losses: Losses,
+        early: Early | None = None,
     ) -> tuple[Float[Tensor, "model size"], StackedCode]:
         """The gradient of every model's loss, and the codes it was computed from."""
+        assert not isinstance(losses, Weighed), "only kernels sum what is weighed"
         leaves = self._leaves_of(weights)
         *fields, reconstructions = torch.vmap(self._forward)(leaves, examples, noise)
         codes = StackedCode(*fields)
         # models do not meet, so the gradient of the summed loss is every model's own
-        found = torch.autograd.grad(total_loss(codes, reconstructions), list(leaves.values()))
+        found = torch.autograd.grad(losses(codes, reconstructions), list(leaves.values()))
         return self.layout.rows(dict(zip(leaves, found))), codes.detach()
 
     @torch.no_grad()
