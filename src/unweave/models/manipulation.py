@@ -17,7 +17,7 @@ from unweave.shapes import Float, Tensor
 class ManipulationNetwork(nn.Module):
     """m(w): the factors squeezed into one number, and a decoder that draws what it stands for, all pixels in [−1, 1].
 
-    The architecture's labels say how many values each factor has. The number is a linear combination of the factors, or,
+    The architecture's labels say how many values each factor has. The number is a linear combination of the factors;
     with two ``hidden`` layers of some width before it, any function of them.
     """
 

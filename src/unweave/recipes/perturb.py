@@ -67,9 +67,7 @@ class Attack:
     perturb_steps: int | None = number(None, least=1, most=10**12, help="steps of the manipulation (as of a model)")
     perturb_rate: float = number(1e-4, above=0, help="learning rate of the manipulation and the decoders")
     samples: int = number(5, least=1, most=1000, help="codes drawn of every image")
-    hidden: int = later(
-        0, least=0, most=10_000, help="width of two layers before the manipulation's one number (0: none)"
-    )
+    hidden: int = later(0, least=0, most=10_000, help="width of two layers before m's one number (0: none)")
     control: Control = ""
     """``same``: the same models on both sides. ``reversed``: the disentangled ones are fostered."""
 
