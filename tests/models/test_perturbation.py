@@ -6,10 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unweave.config import to_plain
 from unweave.data import WORLDS
 from unweave.data.altered import Manipulated, Noise, Perturbed, UniformNoise, fold
 from unweave.data.micro import SPACE, Micro
@@ -70,6 +72,27 @@ def test_no_pixel_moves_further_than_epsilon_nor_out_of_its_range(
 
 def test_folding_reflects() -> None:
     torch.testing.assert_close(fold(torch.tensor([-0.1, 0.0, 0.4, 1.0, 1.3])), torch.tensor([0.1, 0.0, 0.4, 1.0, 0.7]))
+
+
+def test_hidden_layers_before_the_one_number(method: Perturbation, tmp_path: Path) -> None:
+    """They are no part of older configs; with them m is no function of a linear combination of the factors."""
+    assert "hidden" not in to_plain(method)
+    asked = replace(BASE, objective=replace(method, hidden=7))
+    world = Perturbed(str(train(asked, tmp_path / "m"))).resolve()
+    alteration = world.load().alteration
+    assert isinstance(alteration, Manipulated)
+    weights = safetensors.torch.load_file(tmp_path / "m" / "model.safetensors")
+    squeeze = alteration.network.squeeze
+    assert {name: tuple(held.shape) for name, held in weights.items() if "squeeze" in name and "weight" in name} == {
+        "squeeze.0.weight": (7, 3),
+        "squeeze.2.weight": (7, 7),
+        "squeeze.4.weight": (1, 7),
+    }
+    for name, held in squeeze.state_dict().items():
+        torch.testing.assert_close(held, weights[f"squeeze.{name}"])
+    line = torch.linspace(-1, 1, 5)[:, None].expand(-1, 3)
+    bends = squeeze(line)[:, 0].diff().diff().abs().max()
+    assert bends > 1e-3
 
 
 def test_phases_move_what_they_say_and_three_to_one(method: Perturbation) -> None:

@@ -17,13 +17,14 @@ from unweave.shapes import Float, Tensor
 class ManipulationNetwork(nn.Module):
     """m(w): the factors squeezed into one number, and a decoder that draws what it stands for, all pixels in [−1, 1].
 
-    The architecture's labels say how many values each factor has.
+    The architecture's labels say how many values each factor has. The number is a linear combination of the factors;
+    with two ``hidden`` layers of some width before it, any function of them.
     """
 
-    def __init__(self, architecture: Architecture) -> None:
+    def __init__(self, architecture: Architecture, hidden: int = 0) -> None:
         super().__init__()
         self.architecture = architecture
-        self.squeeze = Dense(len(architecture.labels), 1)
+        self.squeeze = _squeeze(len(architecture.labels), hidden)
         self.draw = architecture.network.decoder(1, architecture.shape)
 
     def forward(self, factors: Float[Tensor, "batch factor"]) -> Float[Tensor, "batch channel height width"]:
@@ -34,17 +35,25 @@ class ManipulationNetwork(nn.Module):
         return centred_labels(factors, self.architecture.labels)
 
 
+def _squeeze(n_factors: int, hidden: int) -> nn.Module:
+    if not hidden:
+        return Dense(n_factors, 1)
+    first, second = Dense(n_factors, hidden), Dense(hidden, hidden)
+    return nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), Dense(hidden, 1))
+
+
 def manipulation_for(
     tensors: dict[str, Tensor], network: Any, shape: tuple[int, ...], labels: tuple[int, ...], place: str
 ) -> ManipulationNetwork:
     """The network with these weights, ready to use; ``network`` is its description, or the plain form of one."""
     kind: Network = from_plain(Network, network, {Network: NETWORKS}, "network")
     architecture = Architecture(shape, 1, kind, labels=labels)
+    hidden = len(tensors["squeeze.0.bias"]) if "squeeze.0.bias" in tensors else 0
     with torch.device("meta"):
-        wanted = ManipulationNetwork(architecture).state_dict()
+        wanted = ManipulationNetwork(architecture, hidden).state_dict()
     if {name: held.shape for name, held in wanted.items()} != {name: held.shape for name, held in tensors.items()}:
         raise ValueError(f"{place} is not a manipulation of images of {shape} with {len(labels)} factors")
-    found = ManipulationNetwork(architecture)
+    found = ManipulationNetwork(architecture, hidden)
     found.load_state_dict(tensors)
     return found.eval().requires_grad_(False)
 

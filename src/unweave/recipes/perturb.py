@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from unweave.config import fingerprint, from_plain, number
+from unweave.config import fingerprint, from_plain, later, number
 from unweave.data.altered import Manipulated, Perturbed
 from unweave.data.micro import Micro
 from unweave.data.world import called
@@ -67,6 +67,7 @@ class Attack:
     perturb_steps: int | None = number(None, least=1, most=10**12, help="steps of the manipulation (as of a model)")
     perturb_rate: float = number(1e-4, above=0, help="learning rate of the manipulation and the decoders")
     samples: int = number(5, least=1, most=1000, help="codes drawn of every image")
+    hidden: int = later(0, least=0, most=10_000, help="width of two layers before m's one number (0: none)")
     control: Control = ""
     """``same``: the same models on both sides. ``reversed``: the disentangled ones are fostered."""
 
@@ -294,7 +295,12 @@ def manipulation(base: Experiment, attack: Attack, folders: Sides) -> Experiment
     """The experiment that trains the manipulation between the runs in these folders."""
     foster, diminish = (tuple(given_run(one) for one in side) for side in folders)
     method = Perturbation(
-        foster, diminish, epsilon=attack.epsilon, samples=attack.samples, learning_rate=attack.perturb_rate
+        foster,
+        diminish,
+        epsilon=attack.epsilon,
+        samples=attack.samples,
+        learning_rate=attack.perturb_rate,
+        hidden=attack.hidden,
     )
     steps = attack.perturb_steps or base.steps
     return replace(base, objective=method, optimiser=Adam(), steps=steps, warmup=0, snapshots=())
@@ -394,6 +400,7 @@ def attack_of(run: Run) -> Attack:
         perturb_steps=run.experiment.steps,
         perturb_rate=float(method.learning_rate),
         samples=method.samples,
+        hidden=method.hidden,
         control="same" if sides[0] == sides[1] else "",
     )
 

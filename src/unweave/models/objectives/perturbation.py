@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from unweave.config import number
+from unweave.config import later, number
 from unweave.models.autoencoder import Architecture, Encoder
 from unweave.models.manipulation import ManipulationNetwork, altered
 from unweave.models.method import Batch, Context, Draw, Given, Method, Phase, Terms
@@ -38,6 +38,7 @@ class Perturbation(Method):
     samples: int = number(5, least=1, most=1000, help="codes drawn of every image")
     every: int = number(3, least=1, most=10**6, help="steps of the decoders to one of the manipulation")
     learning_rate: Scalar = number(1e-4, above=0, help="of the manipulation and of the decoders")
+    hidden: int = later(0, least=0, most=10_000, help="width of two layers before m's one number (0: none)")
 
     @property
     def batch(self) -> tuple[str, ...]:
@@ -52,7 +53,7 @@ class Perturbation(Method):
         return {"code_noise": Draw("normal", 2 * self.samples * architecture.latents)}
 
     def networks(self, architecture: Architecture) -> dict[str, nn.Module]:
-        networks: dict[str, nn.Module] = {MANIPULATION: ManipulationNetwork(architecture)}
+        networks: dict[str, nn.Module] = {MANIPULATION: self.model(architecture)}
         for name in self._runs():
             networks[f"{name}_encoder"] = Encoder(architecture)
             networks[f"{name}_decoder"] = architecture.network.decoder(architecture.latents, architecture.shape)
@@ -67,7 +68,7 @@ class Perturbation(Method):
         )
 
     def model(self, architecture: Architecture) -> nn.Module:
-        return ManipulationNetwork(architecture)
+        return ManipulationNetwork(architecture, self.hidden)
 
     def decoders_loss(self, batch: Batch, context: Context) -> tuple[Terms, None]:
         """What all decoders minimise: how badly they show the altered images."""

@@ -118,6 +118,8 @@ class Amount:
     gan_steps: int = 0
     rate: float = 1e-4
     perturb_rate: float = 1e-4
+    ensemble: int = 64
+    """Models on a side at the most."""
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -141,7 +143,7 @@ AMOUNTS = {
         },
     ),
     "small": Amount(
-        ("dsprites",),
+        ("dsprites", "shapes3d_like"),
         METHODS,
         n_seeds=6,
         n_candidates=16,
@@ -152,6 +154,7 @@ AMOUNTS = {
         gan_steps=10_000,
         rate=5e-4,
         perturb_rate=5e-4,
+        ensemble=2,
     ),
     "paper": Amount(
         ("dsprites", "shapes3d_like"),
@@ -177,7 +180,7 @@ class Asked:
     searched: bool = False
     """Whether the main hyperparameter is scaled."""
     places: tuple[str, ...] = ()
-    """Only these worlds, where a size has them."""
+    """Only these worlds at the published size; smaller sizes show all that they have."""
     strengths: tuple[float, ...] = (1.0,)
     """Altered images are made with these multiples of a world's ε."""
     again: bool = False
@@ -246,9 +249,12 @@ def all_to_choose_from(place: Place, amount: Amount, results: Results) -> bool:
 
 
 def chosen_from(place: Place, amount: Amount, results: Results) -> tuple[Candidate, ...]:
-    """The models to choose from, by MIG, each with its side."""
+    """The models to choose from, by MIG, each with its side; none of a world that the results are not about."""
     models, attack = _candidates(place, amount), attack_on(place, amount)
-    found = _by_rule(judged(results, ids_of(results, models), attack), place.n_factors, 2 * attack.ensemble)
+    known = ids_of(results, models)
+    if not known:
+        return ()
+    found = _by_rule(judged(results, known, attack), place.n_factors, 2 * attack.ensemble)
     return marked(found, sides_of(found, attack))
 
 
@@ -261,7 +267,7 @@ def _by_rule(found: Sequence[Candidate], n_factors: int, wanted: int) -> tuple[C
 
 def attack_on(place: Place, amount: Amount) -> Attack:
     """How a world's manipulation is made."""
-    n = min(place.ensemble, amount.n_candidates // 2)
+    n = min(place.ensemble, amount.ensemble, amount.n_candidates // 2)
     steps, rate = amount.perturb_steps, amount.perturb_rate
     return Attack(amount.n_candidates, "mig", n, place.epsilon, steps, rate)
 
@@ -269,7 +275,8 @@ def attack_on(place: Place, amount: Amount) -> Attack:
 def places_of(size: str, asked: Asked = TABLE) -> list[Place]:
     """The worlds of a size; Shapes3D itself where its file is."""
     wanted = at_size(size, AMOUNTS).places
-    names = [name for name in wanted if not asked.places or name in asked.places] or list(wanted[:1])
+    asked_for = asked.places if size == "paper" and asked.places else wanted
+    names = [name for name in wanted if name in asked_for] or list(wanted[:1])
     on_disk = Shapes3D().card().on_disk
     return [PLACES["shapes3d" if name == "shapes3d_like" and on_disk else name] for name in names]
 
