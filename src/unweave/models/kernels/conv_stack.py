@@ -17,7 +17,13 @@ from unweave.models.kernels.aside import Later, aside, in_turn
 from unweave.models.kernels.chosen import Chosen
 from unweave.models.kernels.code_stack import CodeStack, code_stack
 from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision
-from unweave.models.kernels.decoder import in_rows, inner_images, inner_images_backward, outputs_by_channel
+from unweave.models.kernels.decoder import (
+    in_rows,
+    inner_images,
+    inner_images_backward,
+    outputs_by_channel,
+    sum_pixels,
+)
 from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
 from unweave.models.kernels.encoder import bias_of, covers, encoded_images, encoded_images_backward, join_of
 from unweave.models.kernels.first import ready, ready_chosen
@@ -167,12 +173,12 @@ class ConvStack:
         *inner, last = self.deconvolutions
         if "log_noise" in slopes:
             self.layout.views(gradients)["log_noise"].copy_(slopes["log_noise"])
+        bias = bias_of(gradients, last, last.n_big)
         if "pixels" in slopes:
-            parts = slopes["pixels"].flatten(1, 3)
+            later(sum_pixels, slopes["pixels"], bias)
             pixels = slopes["pixels"].to(stored)
         else:
-            parts = sums[..., : 4 * pitch(last.n_big)]
-        later(_sum_parts, parts, slopes.get("loss"), last.n_big, bias_of(gradients, last, last.n_big))
+            later(_sum_parts, sums[..., : 4 * pitch(last.n_big)], slopes.get("loss"), last.n_big, bias)
         below = inner[-1]
         slope = last_backward(
             last, last.n_big, pixels, slopes.get("loss"), images[-1], weights, gradients, product,

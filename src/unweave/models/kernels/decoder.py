@@ -78,7 +78,7 @@ class Decoded(torch.autograd.Function):
         *inner, last = joins
         gradients = torch.zeros(weights.shape, device=weights.device)
         pixels = by_small_pixel(slope)
-        add_up(outputs_by_channel(pixels.flatten(1, 3), last.n_big), bias_of(gradients, last, last.n_big))
+        sum_pixels(pixels, bias_of(gradients, last, last.n_big))
         below = inner[-1]
         by_image = last_backward(
             last, last.n_big, pixels.to(precision.stored), None, images[-1], weights, gradients, precision.product,
@@ -86,6 +86,16 @@ class Decoded(torch.autograd.Function):
         )  # fmt: skip
         by_x = inner_images_backward(inner, images, by_image, weights, gradients, precision.product)
         return by_x.float().movedim(-1, 2), None, None, None, *layout.views(gradients).values()
+
+
+def sum_pixels(pixels: ByPixel, out: Float[Tensor, "model channel"]) -> None:
+    """The sum of every channel over a batch: over lines, over images, then over what stands in a line."""
+    n_models, batch, height, width, four = pixels.shape
+    lines = pixels.new_empty(n_models, batch, width * four, dtype=torch.float32)
+    add_up(pixels.reshape(n_models * batch, height, -1), lines.flatten(0, 1))
+    line = torch.empty_like(lines[:, 0])
+    add_up(lines, line)
+    add_up(outputs_by_channel(line.unflatten(1, (width, four)), out.shape[1]), out)
 
 
 def outputs_by_channel(rows: Float[Tensor, "model row four"], channels: int) -> Float[Tensor, "model row4 channel"]:
