@@ -420,7 +420,7 @@ def known(part: Part, heads: list[dict[str, torch.Tensor]], steps: int) -> list[
     """
     sizes = torch.tensor(part.architecture.labels, device=part.images.device)
     scaled = (part.factors - (sizes - 1) / 2) / ((sizes.square() - 1) / 12).sqrt()
-    codes = [(one["mean"] - one["mean"].mean(0)) / one["mean"].std(0) for one in heads]
+    codes = [(one["mean"] - one["mean"].mean(0)) / one["mean"].std(0).clamp_min(1e-6) for one in heads]
     targets = torch.cat([scaled, *codes], 1)
     left = [_left(head, targets, steps).double() for head in heads]
     n = len(sizes)
