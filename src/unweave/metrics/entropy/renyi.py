@@ -10,7 +10,7 @@ from unweave.metrics.estimators.arrays import as_codes, check_lengths
 from unweave.shapes import Float, Tensor
 
 WIDE, LARGEST_SQUARE = 256, 1e8
-"""Columns from which distances are made of products, and squared lengths in widths up to which these are exact to 1e-7."""
+"""Columns from which distances are made of products, and squared lengths, in widths, up to which these are exact."""
 
 
 @dataclass(frozen=True)
