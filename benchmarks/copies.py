@@ -1,7 +1,7 @@
 """Layers whose images come by a card's copy engine beside the kernels without it, in turns, and whole steps.
 
 ``PYTHONPATH=src python3 benchmarks/copies.py --models 16 256`` prints µs a model, alone, the median of nine (and the
-least), and µs a model-step of the standard model. It takes about a minute on an H200; all numbers go to ``$OUT`` where set.
+least), and µs a model-step of the standard model. It takes about a minute on an H200. ``$OUT/copies.json`` gets all.
 """
 
 import argparse
