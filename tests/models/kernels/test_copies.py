@@ -18,9 +18,10 @@ from unweave.training.fleet import choice
 
 
 def has_gluon() -> bool:
-    return importlib.util.find_spec("triton") is not None and bool(
-        importlib.util.find_spec("triton.experimental.gluon.language.nvidia.hopper")
-    )
+    try:
+        return importlib.util.find_spec("triton.experimental.gluon.language.nvidia.hopper") is not None
+    except ModuleNotFoundError:  # nor what it would lie in
+        return False
 
 
 def beside_float64(where: str) -> dict[str, dict[str, float]]:
