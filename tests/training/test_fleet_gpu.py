@@ -11,6 +11,7 @@ from unweave.data.micro import Micro
 from unweave.data.synthetic import SynthLin, SynthNonLin
 from unweave.data.world import Data, World
 from unweave.models import OBJECTIVES, Objective
+from unweave.models.kernels.copies import SWITCH, failure, is_hopper
 from unweave.models.likelihoods import SquaredError
 from unweave.models.networks import MLP, Conv, Linear
 from unweave.models.objectives.beta_vae import BetaVAE, BetaVAEFull
@@ -83,6 +84,38 @@ def test_bits_do_not_depend_on_partners_slot_or_size(objective: Objective) -> No
     for weights, history in rows[1:]:
         assert torch.equal(weights, rows[0][0])
         assert torch.equal(history, rows[0][1])
+
+
+def standard(seed: int) -> Experiment:
+    """A model whose layers have the sizes that a copy engine serves."""
+    return replace(experiment(seed), network=Conv())
+
+
+def pictures() -> Data:
+    store = torch.randint(0, 256, (200, 512), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    return Data(store.to("cuda"), (1, 64, 64), "bits")
+
+
+def test_bits_of_standard_models_do_not_depend_on_partners_slot_or_size() -> None:
+    data, rows = pictures(), []
+    for n in (1, 2, 7, 64):
+        fleet = trained([*(standard(100 * n + seed) for seed in range(n - 1)), standard(3)], data)
+        rows.append(fleet.parameters[fleet.members.given.index(n - 1)])
+    assert all(torch.equal(row, rows[0]) for row in rows[1:])
+
+
+@pytest.mark.skipif(
+    not (torch.cuda.is_available() and is_hopper(torch.device("cuda"))), reason="needs a card with a copy engine"
+)
+def test_standard_models_are_the_same_with_a_copy_engine_and_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, given = pictures(), [standard(seed) for seed in range(3)]
+    one = trained(given, data)
+    monkeypatch.setenv(SWITCH, "0")
+    other = trained(given, data)
+    begun = new_fleet(one.members, one.backend, len(data), data.shape).parameters
+    apart = (one.parameters - other.parameters).norm() / (one.parameters - begun).norm()
+    assert failure() is None
+    assert 0 < apart < 0.2  # Adam turns the rounding of tiny slopes into whole steps
 
 
 @pytest.mark.parametrize("name", ["ws_gan", "ivae", "qlae", "semi_vae", "pcl"])
