@@ -300,7 +300,8 @@ def scores(measure: Measure, experiment: Experiment) -> Found:
     told["factor_vae_score"] += pair
     told["mig"] += other
     told["modularity"] = 0.1 * worth + noise[3] + 0.5 * of_setting(experiment, "modularity")
-    told["mcc"] += gain
+    # methods are compared by it: what they gain is no luck of a setting
+    told["mcc"] += gain - 0.5 * of_setting(experiment, "worth")
     return {"mean": told | {"dci": {"disentanglement": worth + other + 0.6 * noise[-1]}}}
 
 
