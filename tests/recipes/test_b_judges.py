@@ -246,7 +246,7 @@ def curves(value):
 
     def found(experiment, measure):
         if measure.file == point.file:
-            return {"reconstruction loss": value(experiment.latents, experiment.seed)}
+            return {"reconstruction loss": float(value(experiment.latents, experiment.seed))}
         return tables.reading(measure, experiment.latents <= 11)
 
     results = Invented(study, Store("nowhere"), tuple(one.resolve() for one in study.experiments), found)
