@@ -23,6 +23,9 @@ def experiments(seeds: int, every: int):  # type: ignore[no-untyped-def]
     """The published models, with their weights kept on the way."""
     from originals import chosen  # beside this file
 
+    from unweave.models.objectives import WSGAN
+
+    WSGAN.at_once = seeds  # all in one portion: fewer than the usual eight would be filled up with doubles
     models = chosen(["WS-GAN"], seeds).experiments
     return [replace(one, snapshots=tuple(range(every, one.steps, every))) for one in models]
 

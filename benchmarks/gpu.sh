@@ -7,7 +7,7 @@ for precision in bf16 tf32 fp32; do
   (unset OUT; timeout 250 python3 benchmarks/kernels.py --skip bits profile steps --precisions $precision > "$logs/errors-$precision.log" 2>&1) &
 done
 (unset OUT; timeout 250 python3 benchmarks/kernels.py --skip errors profile steps > "$logs/bits.log" 2>&1) &
-timeout 250 python3 -m pytest -c /dev/null --rootdir=. --noconftest -p no:cacheprovider -q tests/training/test_fleet_gpu.py > "$logs/tests.log" 2>&1 &
+timeout 250 python3 -m pytest -c /dev/null --rootdir=. --noconftest -p no:cacheprovider -q tests/training/test_fleet_gpu.py tests/models/kernels/test_copies.py > "$logs/tests.log" 2>&1 &
 wait
 grep -h "checks\|too far\|same bits\|passed\|failed\|Error" "$logs"/errors-*.log "$logs/bits.log" "$logs/tests.log"
 echo "checked in $(($(date +%s) - begin)) s"

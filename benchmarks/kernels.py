@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
@@ -18,7 +19,8 @@ from unweave.data.micro import Micro
 from unweave.data.world import Data
 from unweave.models import OBJECTIVES
 from unweave.models.kernels.conv_stack import conv_stack
-from unweave.models.kernels.convolutions import PRECISIONS, Join, Precision, correlate, down, up
+from unweave.models.kernels.convolutions import PRECISIONS, Precision, correlate, down, up
+from unweave.models.kernels.copies import SWITCH
 from unweave.models.kernels.dense import (
     AdamStack,
     Affine,
@@ -29,6 +31,7 @@ from unweave.models.kernels.dense import (
 )
 from unweave.models.kernels.first import first_forward, ready
 from unweave.models.kernels.first_two import first_two_backward
+from unweave.models.kernels.join import Join
 from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.pixels import BITS, BYTES, MASKS, Frame
 from unweave.models.kernels.resident import up_forward
@@ -91,11 +94,18 @@ def fleet_of(given: list[Experiment], data: Data, precision: str) -> tuple[Fleet
 
 
 def errors(precisions: list[str]) -> dict[str, float]:
-    """‖out − out64‖ / ‖out64‖ of every kernel on random inputs, per precision; outputs are poisoned first."""
+    """‖out − out64‖ / ‖out64‖ of every kernel on random inputs, per precision; outputs are poisoned first.
+
+    Where images come by a card's copy engine, the kernels without are checked too.
+    """
     found: dict[str, float] = {}
     for name, precision in ((name, PRECISIONS[name]) for name in precisions):
         for sizes in ((16, 32, 32, 4), (8, 32, 64, 4), (4, 64, 64, 4), (4, 64, 64, 2)):
             found |= {f"{name} {sizes} {what}": e for what, e in inner_errors(precision, *sizes).items()}
+            if name == "bf16":
+                with patch.dict(os.environ, {SWITCH: "0"}):
+                    plain = inner_errors(precision, *sizes)
+                found |= {f"{name} {sizes} {what} without copies": e for what, e in plain.items()}
         for channels, packing in ((1, BITS), (3, BYTES)):
             ends = end_errors(precision, channels, packing)
             found |= {f"{name} {channels} channels {what}": e for what, e in ends.items()}

@@ -16,11 +16,12 @@ from pathlib import Path
 
 import torch
 
-from unweave.models.kernels import convolutions, dense, first, first_two, last, resident
-from unweave.models.kernels.convolutions import Join, Tiles, correlate, down, up
+from unweave.models.kernels import convolutions, copies, dense, first, first_two, last, resident
+from unweave.models.kernels.convolutions import Tiles, correlate, down, up
 from unweave.models.kernels.dense import AdamStack, Affine, dense_forward, dense_input_gradient, dense_update
 from unweave.models.kernels.first import first_backward, first_forward
 from unweave.models.kernels.first_two import first_two_backward
+from unweave.models.kernels.join import Join
 from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.pixels import BYTES, MASKS, PADDED, Frame
 from unweave.models.kernels.resident import up_forward
@@ -201,9 +202,11 @@ def _image(n: int, height: int, channels: int) -> torch.Tensor:
 
 
 if __name__ == "__main__":
+    os.environ[copies.SWITCH] = "0"  # tiles are of the kernels whose images do not come by the copy engine
     main()
     if len(sys.argv) > 2:
         sys.argv = sys.argv[:1] + sys.argv[2:]
+        del os.environ[copies.SWITCH]
         import kernels  # the checks and timings beside this file, with what was just found
 
         kernels.main()

@@ -1,7 +1,9 @@
 """Searches as adaptive studies: replayed from what is there, they take the way of the algorithm itself."""
 
+import math
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,9 +12,12 @@ from unweave.data.synthetic import SynthLin
 from unweave.models.likelihoods import Gaussian
 from unweave.models.networks.mlp import MLP
 from unweave.recipes.bonheme2023.searches import Search, outcomes, search_study
+from unweave.recipes.controls import Invented
 from unweave.studies.adaptive import Waiting, replay
 from unweave.studies.measure_only import measure_only
+from unweave.studies.results import Results
 from unweave.studies.run import run_study
+from unweave.studies.store import Store
 from unweave.training.experiment import Experiment, Plan
 
 BASE = Experiment(
@@ -100,3 +105,16 @@ def test_a_search_that_was_trained_elsewhere_is_adopted_whole(tmp_path):
     assert [e.id for e in found.experiments] == [e.id for e in trained.experiments]
     assert outcomes([search()], found) == outcomes([there], trained)
     assert outcomes([search()], found)[0] is not None
+
+
+@pytest.mark.parametrize("nothing", [math.nan, math.inf, None])
+def test_a_reading_that_is_no_number_ends_its_search_and_the_others_go_on(tmp_path, nothing):
+    study = search_study("tiny", [search(seed=0), search(seed=1)])
+    first = Results(study, Store(tmp_path), tuple(one.resolve() for one in study.experiments))
+
+    def read(experiment, measure):
+        told = {"trace": {"first": nothing if experiment.seed == 0 else -1.0, "second": 0.0}}
+        return told if experiment.latents == 2 else None
+
+    asked = study.follow_up(Invented.of(first, read))
+    assert [(one.seed, one.latents) for one in asked] == [(0, 2), (1, 4)]

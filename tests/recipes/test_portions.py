@@ -29,6 +29,7 @@ from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack, measuring
 from unweave.studies.results import Results
 from unweave.studies.run import run_study
+from unweave.studies.seen import SeenStore
 from unweave.studies.store import Store
 from unweave.studies.study import Study
 from unweave.training.experiment import Experiment, Plan
@@ -121,6 +122,59 @@ def test_what_follows_from_models_of_one_fleet_is_one_fleet(tmp_path: Path, monk
     found = run_portion([searching], tmp_path / "one", tmp_path / "found", minutes=10, execute=watched)
     assert (found.settled, found.asked) == (8, 8)
     assert watched.fleets == [4, 4]
+
+
+class Listed(Executor):
+    """Remembers which models were trained together, by strength and seed."""
+
+    workers = 1
+
+    def __init__(self) -> None:
+        self.fleets: list[list[tuple[float, int]]] = []
+
+    def __call__(self, packs: Sequence[Pack], root: Path, how: RunOptions, ended: Ended) -> None:
+        def told(pack: Pack) -> Sequence[Pack] | None:
+            if pack.trains:
+                self.fleets.append([(one.objective.beta, one.seed) for one in pack.experiments])  # type: ignore[attr-defined]
+            return ended(pack)
+
+        Here()(packs, root, how, told)
+
+
+def test_what_is_cut_short_has_whole_seeds_of_every_setting(tmp_path: Path) -> None:
+    settings = [replace(one, objective=BetaVAE(beta)) for beta in (1.0, 2.0, 4.0) for one in study(3).experiments]
+    listed = Listed()
+    run_portion(
+        [replace(study(), experiments=tuple(settings))],
+        tmp_path / "one",
+        tmp_path / "found",
+        minutes=1,
+        models=3,
+        execute=listed,
+    )
+    assert [sorted(fleet) for fleet in listed.fleets] == [
+        [(beta, seed) for beta in (1.0, 2.0, 4.0)] for seed in range(3)
+    ]
+
+
+def test_nobody_looks_again_where_nothing_has_changed(tmp_path: Path) -> None:
+    asked = []
+
+    def more(results: Results) -> list[Experiment]:
+        asked.append(len(results.experiments))
+        return []
+
+    run_study(study(2), tmp_path / "one")
+    work = portions._Work(
+        [replace(study(3), follow_up=more)], SeenStore(tmp_path / "one"), tmp_path / "found", Here(), None, 0.0
+    )
+    before = work.look(), len(asked)
+    assert (work.look(), len(asked)) == before
+    folder = Store(tmp_path / "one").folder(study(2).experiments[0].resolve().id)
+    folder.remove(study().measures[0].file)
+    assert work.look() == before[0]
+    assert len(asked) == before[1] + 1
+    assert len(work.found(work.latest)) == 1
 
 
 def test_the_next_number_of_models_is_what_fits() -> None:

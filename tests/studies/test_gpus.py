@@ -301,3 +301,11 @@ def test_a_step_of_the_standard_model_moves_what_was_counted_by_hand() -> None:
     standard = Experiment(DSprites(), plan=Plan("cuda", 1, "bf16"))
     # 105 MB when every layer is fused with its neighbours, weights in bf16 (benchmarks/NOTES.md)
     assert least_bytes(standard, Form((1, 64, 64), ())) == pytest.approx(105e6, rel=0.05)
+
+
+def test_a_worker_with_a_gpu_measures_only_where_nothing_waits_to_be_trained(tmp_path: Path) -> None:
+    measured, trained = (Pack((on_gpu(seed),), trains=trains) for seed, trains in ((0, False), (1, True)))
+    jobs = _Queue([measured, trained], tmp_path, RunOptions())
+    assert [jobs.next(gpu=True), jobs.next(gpu=True), jobs.next(gpu=True)] == [trained, measured, None]
+    jobs = _Queue([measured, trained], tmp_path, RunOptions())
+    assert [jobs.next(gpu=False), jobs.next(gpu=False)] == [measured, None]

@@ -11,6 +11,7 @@ from unweave.data.micro import Micro
 from unweave.data.synthetic import SynthLin, SynthNonLin
 from unweave.data.world import Data, World
 from unweave.models import OBJECTIVES, Objective
+from unweave.models.kernels.copies import SWITCH, failure, is_hopper
 from unweave.models.likelihoods import SquaredError
 from unweave.models.networks import MLP, Conv, Linear
 from unweave.models.objectives.beta_vae import BetaVAE, BetaVAEFull
@@ -85,6 +86,25 @@ def test_bits_do_not_depend_on_partners_slot_or_size(objective: Objective) -> No
         assert torch.equal(history, rows[0][1])
 
 
+def standard(seed: int) -> Experiment:
+    """A model whose layers have the sizes that a copy engine serves."""
+    return replace(experiment(seed), network=Conv())
+
+
+@pytest.mark.skipif(
+    not (torch.cuda.is_available() and is_hopper(torch.device("cuda"))), reason="needs a card with a copy engine"
+)
+def test_standard_models_are_the_same_with_a_copy_engine_and_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, given = pictures(1).to("cuda"), [standard(seed) for seed in range(3)]
+    one = trained(given, data)
+    monkeypatch.setenv(SWITCH, "0")
+    other = trained(given, data)
+    begun = new_fleet(one.members, one.backend, len(data), data.shape).parameters
+    apart = (one.parameters - other.parameters).norm() / (one.parameters - begun).norm()
+    assert failure() is None
+    assert 0 < apart < 0.2  # Adam turns the rounding of tiny slopes into whole steps
+
+
 @pytest.mark.parametrize("name", ["ws_gan", "ivae", "qlae", "semi_vae", "pcl"])
 def test_bits_of_mapped_methods_do_not_depend_on_partners_slot_or_size(name: str) -> None:
     # as many channels as the kernels' norms divide evenly
@@ -123,9 +143,9 @@ def test_mapped_methods_train_the_model_that_pytorchs_layers_train(name: str) ->
 def test_bits_of_the_standard_model_do_not_depend_on_partners_slot_or_size() -> None:
     """Its kernels divide their work otherwise where there are few models, and make the same sums."""
     data, rows = pictures(1).to("cuda"), []
-    standard = Experiment(Micro(), BetaVAE(), steps=100, plan=Plan("cuda", 1, "bf16"))
+    usual = Experiment(Micro(), BetaVAE(), steps=100, plan=Plan("cuda", 1, "bf16"))
     for n in (1, 2, 7, 64):
-        engine = FleetEngine([replace(standard, seed=seed) for seed in (*range(100, 99 + n), 3)], data, print)
+        engine = FleetEngine([replace(usual, seed=seed) for seed in (*range(100, 99 + n), 3)], data, print)
         for step in range(5):
             engine.advance(step, record=step == 4)
         group, place = engine.group_of(n - 1)

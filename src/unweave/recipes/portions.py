@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -25,7 +26,7 @@ from typing import Any
 from unweave.data.altered import Perturbed
 from unweave.files import parse_json, write_atomically, write_text
 from unweave.models.method import Given
-from unweave.runs.folder import LEFT_WEIGHTS, WEIGHTS, RunFolder
+from unweave.runs.folder import LEFT_WEIGHTS, WEIGHTS, RunFolder, signature
 from unweave.runs.names import check_name
 from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.executors.here import Here
@@ -36,6 +37,7 @@ from unweave.studies.pack import Pack, measuring, pack
 from unweave.studies.plan import resolved_each
 from unweave.studies.results import Results
 from unweave.studies.run import begun_fleets, forget_ends
+from unweave.studies.seen import SeenStore
 from unweave.studies.store import Store
 from unweave.studies.study import Study
 from unweave.studies.train_and_measure import settled
@@ -95,7 +97,7 @@ def run_portion(
     ``models`` is how many are trained at a time; else as many as fit by what finished models took, 16 at first. A model
     that is not finished in time stays in the store alone, where the next portion on the same disk goes on with it.
     """
-    begin, store = time.monotonic(), Store(root).prepare()
+    begin, store = time.monotonic(), SeenStore(root).prepare()
     for study in studies:
         for measure in study.measures:
             measure.check()
@@ -150,8 +152,11 @@ class _Work:
         brought = (read_experiment(store.folder(run_id)) for run_id in self.before if store.folder(run_id).trained)
         self.elsewhere = {identity(one): one for one in brought}
         """What earlier portions trained, perhaps on other devices."""
-        self.latest = self.look()
+        self.latest: dict[str, _Asked] = {}
         """What was asked for when somebody last looked."""
+        self.looked: dict[str, str] | None = None
+        """The signatures of the folders of all that was known before that look."""
+        self.look()
 
     def train(self, how: RunOptions) -> None:
         """Train what is ready, measure it, and go on with what follows, until time is up or nothing is left."""
@@ -176,12 +181,16 @@ class _Work:
 
     def look(self) -> dict[str, _Asked]:
         """All that is asked for by id, as far as what is measured tells now."""
+        # what somebody writes during a look is looked at in the next one
+        now = {run_id: signature(self.store.folder(run_id).path) for run_id in self.latest}
+        if now == self.looked:
+            return self.latest
         asked: dict[str, _Asked] = {}
         for study in self.studies:
             for run_id, one in self._asked(study).items():
                 others = asked[run_id].measures if run_id in asked else ()
                 asked[run_id] = _Asked(one, tuple(dict.fromkeys((*others, *study.measures))))
-        self.latest = asked
+        self.latest, self.looked = asked, now if asked.keys() <= now.keys() else None
         return asked
 
     def _asked(self, study: Study) -> dict[str, Experiment]:
@@ -196,7 +205,7 @@ class _Work:
 
     def _plan(self, experiments: Sequence[Experiment]) -> dict[str, Experiment]:
         """Resolved experiments by id; each is resolved once, and again when a run that it is made from was."""
-        keys = [(one, *map(self._weights, sorted(runs_named(one)))) for one in experiments]
+        keys = [(one, *map(self._weights, _names(one))) for one in experiments]
         new = {key: one for key, one in zip(keys, experiments) if key not in self.planned}
         for key, one in zip(new, resolved_each([*new.values()], needs_data=False)):
             self.planned[key] = one
@@ -219,7 +228,7 @@ class _Work:
 
     def write(self) -> int:
         """Write all that is settled, beside what earlier portions found; how many runs were left out."""
-        made_from = [name for one in self.latest.values() for name in sorted(runs_named(one.experiment))]
+        made_from = [name for one in self.latest.values() for name in _names(one.experiment)]
         carried = [run_id for run_id, line in self.before.items() if WEIGHTS in line["files"]]
         whole, found = [*made_from, *self._opened(), *carried], sorted(self.found(self.latest))
         left_out = write_portion(self.folder, self.store, found, whole=whole, before=self.before)
@@ -243,9 +252,10 @@ class _Work:
         if self.training >= self._places():
             return []
         missing = self._missing()
-        ready = [one for one in missing if all(self._has_weights(name) for name in runs_named(one))]
+        ready = [one for one in missing if all(self._has_weights(name) for name in _names(one))]
+        # whole seeds of every setting first: a study that is cut short then lacks seeds, and no setting lacks all
+        ready.sort(key=lambda one: (one.objective.encodes, one.seed))
         ready = ready[: self.models or _fitting(self._costs(), self.end - time.monotonic())]
-        ready.sort(key=lambda one: one.objective.encodes)
         begun, n_gpus = begun_fleets(self.store), self.execute.n_gpus()
         packs = pack(ready, workers=self._workers, gpus=n_gpus, begun=begun)[: self._places() - self.training]
         self.training += len(packs)
@@ -257,7 +267,7 @@ class _Work:
         forget_ends(self.store, [one.experiment for one in self.look().values()], ())
         while True:
             missing = {run_id: one for run_id, one in self.look().items() if not self._is_settled(one)}
-            needed = {name for one in missing.values() for name in runs_named(one.experiment)}
+            needed = {name for one in missing.values() for name in _names(one.experiment)}
             asked = sorted({*needed, *self._opened(), *missing})
             behind = [folder for folder in map(self.store.folder, asked) if folder.has(LEFT_WEIGHTS)]
             if not behind:
@@ -391,6 +401,11 @@ def runs_named(value: Any) -> set[str]:
         return set()
     own = {Path(value.run).name} if isinstance(value, Perturbed | Given) and value.run else set()
     return own | {name for field in dataclasses.fields(value) for name in runs_named(getattr(value, field.name))}
+
+
+@lru_cache(maxsize=100_000)
+def _names(one: Experiment) -> tuple[str, ...]:
+    return tuple(sorted(runs_named(one)))
 
 
 def _fitting(costs: Sequence[float], seconds: float) -> int:

@@ -33,6 +33,9 @@ Question = Callable[[Ask], Answer]
 Known = Callable[[Experiment, Measure], Mapping[str, Any] | None]
 """The same where it has been measured, else None."""
 
+Tells = Callable[[Measure, Mapping[str, Any]], bool]
+"""Whether what a measure says of a model can answer a question; a model of which it cannot has failed."""
+
 
 @dataclass(frozen=True)
 class Waiting:
@@ -49,15 +52,21 @@ class _NotYet(LookupError):
 
 
 def adaptive_study(
-    name: str, questions: Sequence[Question[Any]], measures: Sequence[Measure], *, title: str = "", ahead: int = 1
+    name: str,
+    questions: Sequence[Question[Any]],
+    measures: Sequence[Measure],
+    *,
+    title: str = "",
+    ahead: int = 1,
+    tells: Tells = lambda measure, told: True,
 ) -> Study:
     """A study that trains the first model of every question, and then whatever the questions ask for.
 
     With ``ahead`` up to so many models of a question are trained at a time: the one it needs, and those it may need
-    after that.
+    after that. A question that comes to a model of which nothing ``tells`` asks for no more.
     """
     first = _asked(questions, lambda experiment, measure: None, ahead)
-    return Study(name, first, tuple(measures), title, partial(_next, tuple(questions), ahead))
+    return Study(name, first, tuple(measures), title, partial(_next, tuple(questions), ahead, tells))
 
 
 def replay(question: Question[Answer], known: Known) -> Answer | Waiting:
@@ -113,11 +122,22 @@ def why_waiting(waiting: Waiting, results: Results) -> str:
     return f"run {run_id} has not been measured"
 
 
-def _next(questions: Sequence[Question[Any]], ahead: int, results: Results) -> tuple[Experiment, ...]:
-    known, tried = results.found, {identity(experiment) for experiment in results.experiments}
-    stuck = [q for q in questions if isinstance(w := replay(q, known), Waiting) and _id(w) in tried]
+def telling(known: Known, tells: Tells) -> Known:
+    """What is known, without what cannot answer a question."""
+
+    def told(experiment: Experiment, measure: Measure) -> Mapping[str, Any] | None:
+        found = known(experiment, measure)
+        return found if found and tells(measure, found) else None
+
+    return told
+
+
+def _next(questions: Sequence[Question[Any]], ahead: int, tells: Tells, results: Results) -> tuple[Experiment, ...]:
+    known, tried = telling(results.found, tells), {identity(experiment) for experiment in results.experiments}
+    waiting = [(question, found) for question in questions if isinstance(found := replay(question, known), Waiting)]
     # a model that was trained and says nothing has failed: nothing after it is needed
-    return _asked(stuck, known, 1) + _asked([q for q in questions if q not in stuck], known, ahead)
+    stuck = [found.experiment for _, found in waiting if _id(found) in tried]
+    return _once(stuck) + _asked([question for question, found in waiting if _id(found) not in tried], known, ahead)
 
 
 def _id(waiting: Waiting) -> str:
@@ -126,4 +146,8 @@ def _id(waiting: Waiting) -> str:
 
 def _asked(questions: Sequence[Question[Any]], known: Known, ahead: int) -> tuple[Experiment, ...]:
     asked = [experiment for question in questions for experiment in may_need(question, known, ahead)]
-    return tuple({identity_of_asked(experiment): experiment for experiment in asked}.values())
+    return _once(asked)
+
+
+def _once(experiments: Sequence[Experiment]) -> tuple[Experiment, ...]:
+    return tuple({identity_of_asked(experiment): experiment for experiment in experiments}.values())

@@ -182,7 +182,7 @@ class Experiment:
         """Whether one kernel is tried that makes whole steps of small dense models, many at a time."""
         return self.dense_kernels and type(self.objective) in (AE, VAE, BetaVAE)
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         """World, objective and a hash of everything: the name of the run's folder."""
         return f"{self.world.name}-{self.objective.name}-{fingerprint(self)}"

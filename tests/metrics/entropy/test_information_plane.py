@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.metrics.entropy.renyi import renyi, renyi_entropy, silverman
+from unweave.metrics.entropy.renyi import _normalised, renyi, renyi_entropy, silverman
 from unweave.metrics.entropy.spi import spi
 
 CODES = np.random.default_rng(0).normal(size=(40, 3))
@@ -93,3 +93,11 @@ def test_spi_of_bad_input():
         spi(np.ones((4, 2)), np.ones((5, 2)))
     with pytest.raises(ValueError, match="sample × …"):
         spi(np.ones(4), np.ones(4))
+
+
+def test_wide_tables_have_the_kernels_of_narrow_ones():
+    """Distances of pictures are made of products: they are those of the differences."""
+    wide = np.random.default_rng(2).normal(size=(60, 300)) + 100.0
+    wide[1] = wide[0]
+    for width in (silverman(torch.tensor(wide)), 0.5, 1e-6):
+        assert _normalised(torch.tensor(wide), width).numpy() == pytest.approx(slow_matrix(wide, width), abs=1e-9)

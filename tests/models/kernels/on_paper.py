@@ -203,23 +203,29 @@ class Kernel:
         return run
 
 
-def worked_out(module) -> None:
-    """Make a module's kernels run here."""
+def worked_out(*modules) -> None:
+    """Make the kernels of these modules run here, in this process from now on."""
     machine = Machine()
-    gl = language(machine)
-    kernels = {name: one.fn for name, one in vars(module).items() if hasattr(one, "is_gluon")}
-    module.gl = gl
-    module.TensorDescriptor = Boxes
-    module.fence_async_shared = lambda: None
-    module.mbarrier = SimpleNamespace(
-        init=machine.init, expect=machine.expect, wait=machine.wait, MBarrierLayout=lambda: None
-    )
-    module.tma = SimpleNamespace(
-        async_copy_global_to_shared=machine.fetch,
-        async_copy_shared_to_global=machine.send,
-        store_wait=machine.store_wait,
-    )
-    module.warpgroup_mma, module.warpgroup_mma_wait = machine.product, machine.product_wait
-    module.add_up = lambda parts, out: out.copy_(parts.sum(1))
-    for name, function in kernels.items():
-        setattr(module, name, Kernel(function, machine) if name.endswith(("_by_copies", "_by_pairs")) else function)
+    given = {
+        "gl": language(machine),
+        "TensorDescriptor": Boxes,
+        "fence_async_shared": lambda: None,
+        "mbarrier": SimpleNamespace(
+            init=machine.init, expect=machine.expect, wait=machine.wait, MBarrierLayout=lambda: None
+        ),
+        "tma": SimpleNamespace(
+            async_copy_global_to_shared=machine.fetch,
+            async_copy_shared_to_global=machine.send,
+            store_wait=machine.store_wait,
+        ),
+        "warpgroup_mma": machine.product,
+        "warpgroup_mma_wait": machine.product_wait,
+        "add_up": lambda parts, out: out.copy_(parts.sum(1)),
+    }
+    for module in modules:
+        kernels = {name: one.fn for name, one in vars(module).items() if hasattr(one, "is_gluon")}
+        for name, function in kernels.items():
+            launched = name.startswith("_") and name.endswith("_by_copies")
+            setattr(module, name, Kernel(function, machine) if launched else function)
+        for name in set(given) & set(vars(module)):
+            setattr(module, name, given[name])

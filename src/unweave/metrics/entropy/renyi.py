@@ -9,6 +9,9 @@ import torch
 from unweave.metrics.estimators.arrays import as_codes, check_lengths
 from unweave.shapes import Float, Tensor
 
+WIDE, LARGEST_SQUARE = 256, 1e8
+"""Columns from which distances are made of products, and squared lengths, in widths, up to which these are exact."""
+
 
 @dataclass(frozen=True)
 class Renyi:
@@ -58,8 +61,18 @@ def _normalised(codes: Float[Tensor, "sample latent"], width: float) -> Float[Te
     if not width > 0.0:
         raise ValueError(f"the width of a kernel must be positive, not {width}")
     # A_ij = K_ij / (h √(K_ii K_jj)) with K_ij = exp(−‖x_i − x_j‖² / 2 s²), so K_ii = 1
-    exponent = torch.cdist(codes, codes, compute_mode="donot_use_mm_for_euclid_dist").div_(width).square_()
-    return exponent.mul_(-0.5).exp_().div_(len(codes))
+    return _exponent(codes, width).mul_(-0.5).exp_().div_(len(codes))
+
+
+def _exponent(codes: Float[Tensor, "sample latent"], width: float) -> Float[Tensor, "sample sample"]:
+    """‖x_i − x_j‖² / s². Of pictures by products, a tenth of the time, where rounding is nothing beside the width."""
+    if codes.shape[1] >= WIDE:
+        centred = (codes - codes.mean(0)) / width
+        squares = centred.square().sum(1)
+        if float(squares.max()) <= LARGEST_SQUARE:
+            apart = torch.addmm(squares[:, None] + squares, centred, centred.T, alpha=-2.0)
+            return apart.clamp_(min=0.0).fill_diagonal_(0.0)
+    return torch.cdist(codes, codes, compute_mode="donot_use_mm_for_euclid_dist").div_(width).square_()
 
 
 def _entropy(matrix: Float[Tensor, "sample sample"], alpha: float) -> float:

@@ -15,23 +15,12 @@ import triton
 import triton.language as tl
 
 from unweave.models.kernels.aside import Later, in_turn
+from unweave.models.kernels.copies import correlate_copied, down_copied, up_copied
+from unweave.models.kernels.join import Join
 from unweave.models.kernels.rectifiers import passed, rectified
 from unweave.models.kernels.sums import add_up
 from unweave.models.kernels.whole import up_whole
 from unweave.shapes import Float, Tensor
-
-
-@dataclass(frozen=True)
-class Join:
-    """One layer's sizes: the small image, both channel counts, the kernel, and where its weights lie in a row."""
-
-    height: int
-    width: int
-    n_big: int
-    n_small: int
-    kernel: int
-    weight_at: int
-    bias_at: int
 
 
 @dataclass(frozen=True)
@@ -72,6 +61,11 @@ def down(
     ``leak`` is the rectifier's slope below 0. ``bias_gradient`` [model, small] takes the sum of the result over batch
     and pixels.
     """
+    copied = down_copied(
+        join, big, weights, activate=activate, like=like, leak=leak, bias_gradient=bias_gradient, later=later
+    )
+    if copied is not None:
+        return copied
     n_models, n_batch = big.shape[:2]
     small = big.new_empty(n_models, n_batch, join.height, join.width, join.n_small)
     n_pixels = n_batch * join.height * join.width
@@ -98,6 +92,11 @@ def up(
     ``leak`` is the rectifier's slope below 0. ``bias_gradient`` [model, big] takes the sum of the result over batch
     and pixels.
     """
+    copied = up_copied(
+        join, small, weights, activate=activate, like=like, leak=leak, bias_gradient=bias_gradient, later=later
+    )
+    if copied is not None:
+        return copied
     n_models, n_batch = small.shape[:2]
     big = small.new_empty(n_models, n_batch, 2 * join.height, 2 * join.width, join.n_big)
     n_pixels = n_batch * join.height * join.width
@@ -118,6 +117,8 @@ def up(
 
 def correlate(join: Join, big: Tensor, small: Tensor, gradients: Float[Tensor, "model size"], product: str) -> None:
     """The gradient of the weights, written into the rows: one of the images is the layer's input, one its gradient."""
+    if correlate_copied(join, big, small, gradients):
+        return
     n_models, n_batch = big.shape[:2]
     chosen = tiles_for("correlate", join, big.dtype)
     span = min(chosen.run, join.kernel)

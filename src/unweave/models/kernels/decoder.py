@@ -6,8 +6,9 @@ from typing import Any
 import torch
 
 from unweave.models.kernels.aside import Later, in_turn
-from unweave.models.kernels.convolutions import Join, Precision, correlate, down
+from unweave.models.kernels.convolutions import Precision, correlate, down
 from unweave.models.kernels.encoder import bias_of
+from unweave.models.kernels.join import Join
 from unweave.models.kernels.last import last_backward, last_forward
 from unweave.models.kernels.layout import Layout
 from unweave.models.kernels.pixels import FLOATS, Frame, pitch

@@ -6,10 +6,11 @@ from typing import Any
 import torch
 
 from unweave.models.kernels.aside import Later, in_turn
-from unweave.models.kernels.convolutions import Join, Precision, correlate, down, up
+from unweave.models.kernels.convolutions import Precision, correlate, down, up
 from unweave.models.kernels.correlation import correlate_taps
 from unweave.models.kernels.first import first_forward, ready
 from unweave.models.kernels.first_two import first_two_backward
+from unweave.models.kernels.join import Join
 from unweave.models.kernels.layout import Layout
 from unweave.models.kernels.mapped_layers import correlate_images, spread
 from unweave.models.kernels.pixels import FLOATS, Frame

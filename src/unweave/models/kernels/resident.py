@@ -10,7 +10,9 @@ import torch
 import triton
 import triton.language as tl
 
-from unweave.models.kernels.convolutions import Join, Tiles, up
+from unweave.models.kernels.convolutions import Tiles, up
+from unweave.models.kernels.copies import up_copied
+from unweave.models.kernels.join import Join
 from unweave.shapes import Float, Tensor
 
 TUNED: dict[tuple[int, int], Tiles] = {(32, 32): Tiles(64, 8, 4, 2)}
@@ -31,6 +33,9 @@ def up_forward(
     join: Join, small: Tensor, weights: Tensor, product: str
 ) -> Float[Tensor, "model batch height2 width2 big"]:
     """A transposed convolution with bias and rectifier."""
+    copied = up_copied(join, small, weights, activate=True)
+    if copied is not None:
+        return copied
     chosen = fits(TUNED.get((join.n_big, join.n_small)), join, small.dtype)
     if chosen is None:
         return up(join, small, weights, product, activate=True)

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from unweave.algorithms.fondue import METHODS, Fondue, Reading, fondue
-from unweave.studies.adaptive import Ask, Waiting, adaptive_study, replay
+from unweave.studies.adaptive import Ask, Waiting, adaptive_study, replay, telling
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.measures.measure import Measure
 from unweave.studies.results import Results
@@ -24,7 +25,7 @@ class Search:
     most: int
     n_samples: int
 
-    @property
+    @cached_property
     def measure(self) -> FondueReading:
         return FondueReading(METHODS[self.method].criterion, self.n_samples)
 
@@ -39,20 +40,16 @@ class Search:
 def search_study(name: str, searches: Sequence[Search], title: str = "") -> Study:
     """A study that trains the first model of every search, and then whatever the searches ask for."""
     measures = {search.measure.file: search.measure for search in searches}
-    return adaptive_study(name, searches, tuple(measures.values()), title=title)
+    return adaptive_study(name, searches, tuple(measures.values()), title=title, tells=_tells)
 
 
 def outcomes(searches: Sequence[Search], results: Results) -> list[Fondue | None]:
     """How each search ended; None for one whose next model failed or is not there."""
-
-    def known(experiment: Experiment, measure: Measure) -> Mapping[str, Any] | None:
-        # what is no number decides nothing: such a model has failed
-        told = results.found(experiment, measure)
-        return told if told and _is_finite(told[getattr(measure, "criterion", "")]) else None
-
-    ended = (replay(search, known) for search in searches)
+    ended = (replay(search, telling(results.found, _tells)) for search in searches)
     return [None if isinstance(found, Waiting) else found for found in ended]
 
 
-def _is_finite(reading: Mapping[str, Any]) -> bool:
+def _tells(measure: Measure, told: Mapping[str, Any]) -> bool:
+    """What is no number decides nothing: such a model has failed."""
+    reading = told[getattr(measure, "criterion", "")]
     return all(reading[side] is not None and math.isfinite(reading[side]) for side in ("first", "second"))

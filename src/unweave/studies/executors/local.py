@@ -84,11 +84,12 @@ class _Queue:
         self.outage = Outage()
 
     def next(self, gpu: bool) -> Pack | None:
-        """A pack that this worker can do now; GPU workers do others too."""
+        """A pack that this worker can do now; GPU workers do others too, where nothing waits for a GPU."""
         with self.lock:
-            place = next((i for i, pack in enumerate(self.waiting) if self._is_for(pack, gpu)), None)
-            if place is None or self.stopping or self.errors:
+            suited = [place for place, pack in enumerate(self.waiting) if self._is_for(pack, gpu)]
+            if not suited or self.stopping or self.errors:
                 return None
+            place = min(suited, key=lambda place: not self.waiting[place].needs_gpu)
             self.at_work += 1
             return self.waiting.pop(place)
 

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from unweave.config import fingerprint, to_plain
@@ -26,7 +27,7 @@ class Measure(ABC):
     def check(self) -> None:  # noqa: B027
         """Refuse what could never be measured, before anything is trained. Who runs a study trusts what it names."""
 
-    @property
+    @cached_property
     def file(self) -> str:
         """Where it is kept in a run's folder; another setting of the same measure is another file."""
         return f"measures/{self.name}-{fingerprint(self, 8)}.json"

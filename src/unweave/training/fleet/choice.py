@@ -130,6 +130,7 @@ def choose_backend(members: Members, data: Data, say: Callable[[str], None]) -> 
     try:
         backend = _kernels(template, precision)
         _try(backend, first, members.latents, data)
+        _say_without_copies(say)
         return backend
     except torch.cuda.OutOfMemoryError:
         raise
@@ -161,21 +162,34 @@ def use_kernels(networks: nn.Module, experiment: Experiment, say: Callable[[str]
     precision = choose_precision(experiment)
     try:
         from unweave.models.kernels.convolutions import PRECISIONS
+        from unweave.models.kernels.copies import try_copies
         from unweave.models.kernels.mapped_layers import map_convolutions, try_kernels
 
         # between mapped layers numbers are fp32
         product = PRECISIONS["fp32" if precision == "fp32" else "tf32"].product
         try_kernels(product, experiment.plan.device)
+        if precision == "bf16":
+            try_copies(torch.device(experiment.plan.device))
         map_convolutions(networks, product, precision, decoders=not experiment.objective.exact_decoders)
+        _say_without_copies(say)
     except torch.cuda.OutOfMemoryError:
         raise
     except Exception as error:  # a Triton that is missing, too old, or fails to compile must never stop a training
         _say_without(say, error)
 
 
-def _say_without(say: Callable[[str], None], error: Exception) -> None:
+def _say_without(say: Callable[[str], None], error: Exception, what: str = "GPU kernels") -> None:
     reason = (str(error).splitlines() or [""])[0]
-    say(f"training without GPU kernels ({type(error).__name__}: {reason})")
+    say(f"training without {what} ({type(error).__name__}: {reason})")
+
+
+def _say_without_copies(say: Callable[[str], None]) -> None:
+    """Where a card has a copy engine that this Triton does not reach, other kernels do the same, more slowly."""
+    from unweave.models.kernels.copies import failure
+
+    error = failure()
+    if error is not None:
+        _say_without(say, error, "the card's copy engine")
 
 
 def choose_precision(experiment: Experiment) -> str:
