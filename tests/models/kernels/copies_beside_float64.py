@@ -1,8 +1,9 @@
 """Run in a process of its own: every layer that a copy engine serves, beside float64, with poisoned outputs.
 
-``paper`` works the kernels out on a CPU, ``cuda`` runs them on a card, in fleets of 1, 2, 7 and 64 models or of the sizes
-that are named behind it; ``--waiting`` takes those alone that wait to be timed. Numbers on the last line, as JSON: by layer, how
-far outputs and sums are, how many bits differ between fleets of several sizes, or how often work was done anew.
+``paper`` works the kernels out on a CPU, ``cuda`` runs them on a card, in fleets of 1, 2, 7 and 64 models or of the
+sizes that are named behind it; ``--waiting`` takes those alone that wait to be timed. Numbers on the last line, as
+JSON: by layer, how far outputs and sums are, how many bits differ between fleets of several sizes, or how often work
+was done anew.
 """
 
 import json

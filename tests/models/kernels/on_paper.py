@@ -29,7 +29,7 @@ class Memory:
     def _reinterpret(self, dtype, shape, layout):
         found = Memory(self.flat, self.begin, shape, layout.steps(shape) if isinstance(layout, Apart) else None)
         last = sum((size - 1) * step for size, step in zip(found.shape, found.steps))
-        assert 0 <= found.begin, "before the buffer"
+        assert found.begin >= 0, "before the buffer"
         assert found.begin + last < len(self.flat), "beyond the buffer"
         return found
 

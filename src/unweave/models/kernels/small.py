@@ -39,6 +39,9 @@ PRODUCT = "tf32x3"
 KNOWN = 0
 """1: kernels are compiled for the sizes of their layers; not timed on a card yet."""
 
+LIMIT = 0
+"""Registers of a thread at most; 0: as many as the compiler takes."""
+
 ROWS = 64
 """Rows of a batch that are worked on at a time. Fixed: a model's bits depend on it."""
 
@@ -119,7 +122,7 @@ class SmallStack:
             self.n_inputs, self.latents, self.noisy, self.likelihood, self.table.shape[1], self.width,
             triton.next_power_of_2(self.places.code_pitch), _padded(n_batch, ROWS), ROWS, PRODUCT,
             self.fields if KNOWN else None, self.n_encoder, _width(self.n_inputs, self.width) if KNOWN else self.width,
-            num_warps=WARPS, num_stages=1,
+            num_warps=WARPS, num_stages=1, maxnreg=LIMIT or None,
         )  # fmt: skip
 
     def _scratch(self, n_models: int, n_batch: int, device: torch.device) -> Tensor:
@@ -377,8 +380,8 @@ def _steps(
         else:
             for number in tl.static_range(len(LAYERS) // FIELDS - N_ENCODER):
                 _backward_known(
-                    scratch, parameters, first, second, LAYERS, (len(LAYERS) // FIELDS - 1 - number) * FIELDS, good, rate, divisor,
-                    beta1, beta2, rest1, rest2, epsilon, WIDTH, ALL_ROWS, ROWS, PRODUCT,
+                    scratch, parameters, first, second, LAYERS, (len(LAYERS) // FIELDS - 1 - number) * FIELDS, good,
+                    rate, divisor, beta1, beta2, rest1, rest2, epsilon, WIDTH, ALL_ROWS, ROWS, PRODUCT,
                 )  # fmt: skip
         pull = share * beta / N_BATCH
         for tile in range(0, ALL_ROWS, ROWS):
