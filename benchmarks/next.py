@@ -1,7 +1,8 @@
 """Kernels that wait for a card beside those that they would replace (benchmarks/next.sh calls all of it).
 
 python benchmarks/next.py loss --models 256 16      # µs a model alone, in turns, then µs a model-step
-python benchmarks/next.py small --set small.KNOWN=1 small.WARPS=8    # bits by the size of a fleet; how far away
+python benchmarks/next.py small --way 4             # small dense models: bits by the size of a fleet, how far away
+python benchmarks/next.py times                     # small dense models: µs a fleet step, in turns
 """
 
 import argparse
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from dense import advance, begun, change  # beside this file
+from dense import advance, begun, change, timed  # beside this file
 from kernels import examples, experiments, fleet_of
 
 from unweave.models.kernels.copies import TRY, WAITING, Shares, failure
@@ -31,20 +32,31 @@ WAYS: dict[str, Shares | None] = {
     "264 of 8, 2 of 256": Shares(264, 256, 2, 8),
     "264 of 4, 8 of 64": Shares(264, 64, 8, 4),
 }
+SMALL = {
+    "usual": "small.KNOWN=0 small.WARPS=4 small.TILE=64",
+    "4": "small.KNOWN=1 small.WARPS=4 small.TILE=64",
+    "8": "small.KNOWN=1 small.WARPS=8 small.TILE=64",
+    "narrow": "small.KNOWN=1 small.WARPS=4 small.TILE=32",
+    "tight": "small.KNOWN=1 small.WARPS=8 small.TILE=32 small.LIMIT=128",
+}
+"""Numbers in a module of the kernels, by the way that they stand for."""
 BATCH, BEGIN, JOIN, FRAME = 64, 64, Join(32, 32, 1, 32, 4, 64, 0), Frame(MASKS, 1, 64, 64, 0, 0)
 Times = dict[str, list[float]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["loss", "small"])
+    parser.add_argument("what", choices=["loss", "small", "times"])
     parser.add_argument("--models", type=int, nargs="+", default=[256, 16])
     parser.add_argument("--rounds", type=int, default=5, help="0 only compiles")
-    parser.add_argument("--set", nargs="+", default=[], metavar="MODULE.NAME=VALUE")
+    parser.add_argument("--way", choices=list(SMALL), default="4", help="of small dense models")
     given = parser.parse_args()
-    found = small(given.set) if given.what == "small" else loss(given.models, given.rounds)
-    if "OUT" in os.environ and given.what == "loss":
-        Path(os.environ["OUT"], f"loss-{given.rounds}.json").write_text(json.dumps(found, indent=1))
+    if given.what == "small":
+        small(given.way)
+        return
+    found = loss(given.models, given.rounds) if given.what == "loss" else times()
+    if "OUT" in os.environ and given.rounds:
+        Path(os.environ["OUT"], f"{given.what}.json").write_text(json.dumps(found, indent=1))
 
 
 @contextmanager
@@ -141,15 +153,42 @@ def of_steps(n: int, ways: list[str], rounds: int) -> Times:
     return {way: sorted(times) for way, times in found.items()}
 
 
-def small(settings: list[str], steps: int = 60) -> dict[str, Any]:
+def small(way: str, steps: int = 60) -> None:
     """Bits of small dense models in fleets of 1, 7 and 256, and how far they are from those of the usual kernel."""
     usual, start = trained(7, steps), trained(7, 0)
-    change(settings)
+    switch(way)
     fleets = {n: trained(n, steps) for n in (1, 7, 256)}
     same = all(torch.equal(one, fleets[256][:n]) for n, one in fleets.items())
     away = ((fleets[7] - usual).norm() / (usual - start).norm()).item()
-    print(f"small models, {' '.join(settings)}: same bits at 1, 7, 256: {same}; {away:.1e} of the way from the usual")
-    return {"same": same, "away": away}
+    print(f"small models, {SMALL[way]}: same bits at 1, 7, 256: {same}; {away:.1e} of the way from the usual")
+
+
+def switch(way: str) -> None:
+    change(["small.LIMIT=0", *SMALL[way].split()])
+
+
+def times(sizes: tuple[int, ...] = (64, 256), rounds: int = 3) -> dict[str, Times]:
+    """µs a fleet step of small MLPs, in turns, sorted."""
+    report: dict[str, Times] = {}
+    for n in sizes:
+        engines, first = {}, {}
+        for way in SMALL:
+            switch(way)
+            engines[way] = begun("tanh", "tanh-epochs", n, "usual", "")
+            first[way] = advance(engines[way], 0, 60)
+        found: Times = {way: [] for way in SMALL}
+        for _ in range(rounds):
+            for way, engine in engines.items():
+                switch(way)
+                found[way].append(1e6 * timed(engine, first[way], 400))
+                first[way] += 400
+        report[str(n)] = {way: sorted(spans) for way, spans in found.items()}
+        for way, spans in report[str(n)].items():
+            kind = type(engines[way].stepper).__name__
+            print(
+                f"{n} small models: {[round(t, 1) for t in spans]} µs a fleet step, {SMALL[way]} ({kind})", flush=True
+            )
+    return report
 
 
 def trained(n: int, steps: int) -> torch.Tensor:
@@ -157,7 +196,7 @@ def trained(n: int, steps: int) -> torch.Tensor:
     engine = begun("tanh", "tanh-epochs", n, "usual", "")
     advance(engine, 0, steps)
     engine.stepper.catch_up()
-    return engine.stepper.fleet.parameters.clone()
+    return engine.stepper.fleet.parameters[:n].clone()  # a fleet of one has a second model beside it
 
 
 if __name__ == "__main__":
