@@ -8,14 +8,16 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
 from unweave.models.kernels.aside import Later, in_turn
 from unweave.models.kernels.join import Join
-from unweave.models.kernels.pixels import MASKS, Frame
 from unweave.shapes import Float, Tensor
+
+if TYPE_CHECKING:
+    from unweave.models.kernels.pixels import Frame
 
 SWITCH = "UNWEAVE_COPIES"
 
@@ -120,7 +122,7 @@ def correlate_copied(join: Join, big: Tensor, small: Tensor, gradients: Float[Te
 
 
 def loss_copied(
-    join: Join, frame: Frame, examples: Tensor, small: Tensor, weights: Tensor
+    join: Join, frame: "Frame", examples: Tensor, small: Tensor, weights: Tensor
 ) -> tuple[Tensor, Tensor, Tensor] | None:
     """What ``last_forward`` makes of one channel, where the copy engine is asked for and serves this layer."""
     if not _is_tried("loss", small) or not _fits_loss(join, frame) or not _fits_weights(join, weights):
@@ -139,7 +141,9 @@ def _is_tried(name: str, images: Tensor) -> bool:
     return asked and not _FAILURES and is_hopper(images.device) and _is_copied(images)
 
 
-def _fits_loss(join: Join, frame: Frame) -> bool:
+def _fits_loss(join: Join, frame: "Frame") -> bool:
+    from unweave.models.kernels.pixels import MASKS  # not without Triton, as this module is
+
     whole = (frame.height, frame.width, frame.top, frame.left) == (2 * join.height, 2 * join.width, 0, 0)
     known = (join.height, join.width, join.n_small, join.kernel, frame.channels) == (32, 32, 32, 4, 1)
     return whole and known and frame.packing == MASKS
