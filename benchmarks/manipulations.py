@@ -300,10 +300,14 @@ def glance(training: Training) -> dict[str, float]:
     }
 
 
+def judged_rows(part: Part) -> torch.Tensor:
+    return (torch.arange(N_JUDGED, device=part.images.device) * 7919 + 101) % len(part.images)
+
+
 @torch.no_grad()
 def judged(training: Training) -> tuple[dict[str, float], torch.Tensor]:
     part = training.part
-    rows = (torch.arange(N_JUDGED, device=part.images.device) * 7919 + 101) % len(part.images)
+    rows = judged_rows(part)
     change, images, factors = changes(training, rows), part.batch(rows), part.factors[rows]
     altered = fold(images + EPSILON[part.name] * change)
     foster, diminish, gap = training.late.tolist()
@@ -378,7 +382,7 @@ def compare(part: Part, sides: list[list[Autoencoder]], args: argparse.Namespace
     groups = [trainings] if torch.cuda.is_available() else [{name: one} for name, one in trainings.items()]
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
-    rows = torch.arange(N_JUDGED, device=part.images.device) * 7919 % len(part.images)
+    rows = judged_rows(part)
     print("MIG of principal components of originals:", pca_mig(part.batch(rows), part.factors[rows]), flush=True)
     pictures = []
     for group in groups:
@@ -416,7 +420,7 @@ def known(part: Part, heads: list[dict[str, torch.Tensor]], steps: int) -> list[
     """
     sizes = torch.tensor(part.architecture.labels, device=part.images.device)
     scaled = (part.factors - (sizes - 1) / 2) / ((sizes.square() - 1) / 12).sqrt()
-    codes = [(one["mean"] - one["mean"].mean(0)) / one["mean"].std(0) for one in heads]
+    codes = [(one["mean"] - one["mean"].mean(0)) / one["mean"].std(0).clamp_min(1e-6) for one in heads]
     targets = torch.cat([scaled, *codes], 1)
     left = [_left(head, targets, steps).double() for head in heads]
     n = len(sizes)
@@ -579,18 +583,23 @@ CALLS = {
 
 
 def everything(args: argparse.Namespace) -> None:
-    """The calls of one minute on a card, each a process; under NVIDIA's MPS where that can be had."""
+    """The calls of one minute on a card, each a process; under NVIDIA's MPS where that can be had.
+
+    Under MPS all processes share one pool of connections, and what one reserves the others lack. With 32 each the third
+    failed in its first call of CUDA ("out of memory", where there was plenty): probably for want of connections.
+    """
     if shutil.which("nvidia-cuda-mps-control"):
         subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False)
         time.sleep(1)
     running = []
+    environment = {**os.environ, "CUDA_DEVICE_MAX_CONNECTIONS": str(32 // len(CALLS))}
     for title, call in CALLS.items():
         sides = [] if title == "shapes" else [f"{args.data}/dsprites-beta_vae-{seed}" for seed in title.split("-")]
         told = [*call, *COMMON, "--title", title, "--out", args.out, "--data", args.data, "--steps", str(args.steps)]
         told += [word for side, run in zip(("--foster", "--diminish"), sides) for word in (side, run)]
         if args.seconds < 1e9:
             told += ["--seconds", str(args.seconds), "--model-seconds", str(args.seconds)]
-        running.append(subprocess.Popen([sys.executable, "-u", __file__, *told]))
+        running.append(subprocess.Popen([sys.executable, "-u", __file__, *told], env=environment))
     for one in running:
         one.wait()
 

@@ -25,6 +25,9 @@ KEPT = {"k-1": "k-runs.csv", "k-2": "k-runs.csv", "k-3": "k-runs.csv", "z-table-
 MADE = {"size": "small", "date": "2026-11-15", "card": "H200"}
 """Of folders without ``made.json``."""
 
+PARTS = ("", "-shapes", "-paper")
+"""What may follow an id in a folder's name: nothing, the imitation of Shapes3D alone, a part at the published size."""
+
 REASONS = json.loads((RESULTS / "reasons.json").read_text(encoding="utf-8"))
 """Why a claim differs, in two sentences: of a folder and a claim, both as regular expressions."""
 
@@ -121,8 +124,8 @@ def claims() -> list[dict[str, Any]]:
 
 
 def folders(name: str) -> list[str]:
-    """Where a reproduction's results are kept: by its id, and where it was run in part at the published size too."""
-    return [folder for folder in (name, f"{name}-paper") if (RESULTS / folder / "results.csv").exists()]
+    """Where a reproduction's results are kept: by its id, and where it was run in other parts or at other sizes too."""
+    return [name + part for part in PARTS if (RESULTS / f"{name}{part}" / "results.csv").exists()]
 
 
 def claims_in(folder: str) -> list[dict[str, Any]]:

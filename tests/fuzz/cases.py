@@ -116,7 +116,7 @@ COMMANDS = [
         f"perturb micro --foster runs/done --diminish runs/other {TRAIN} --perturb-steps 4 --executor here --folder .",
         RUN,
         None,
-        "--samples 2 --epsilon 0.3 --control --reverse --perturb-rate 1e-3 --export-images out --images 3",
+        "--samples 2 --hidden 3 --epsilon 0.3 --control --reverse --perturb-rate 1e-3 --export-images out --images 3",
     ),
     Command("show runs/ivae --json", RUN),
     Command("show runs/bent --json", RUN),

@@ -25,6 +25,7 @@ from unweave.recipes.bonheme2023 import (
 from unweave.recipes.bonheme2023.claims import same_from_everywhere
 from unweave.recipes.bonheme2023.results import Measured
 from unweave.recipes.bonheme2023.rows import searches_of
+from unweave.recipes.controls import Invented
 from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
 from unweave.runs.folder import RunFolder
 from unweave.studies.adaptive import Waiting, replay
@@ -208,7 +209,8 @@ def ended(right, start, most=16):
 @pytest.mark.parametrize(
     ("elsewhere", "usual", "verdict", "n"),
     [
-        ([5, 6, 5, 6, 5], [5, 6, 5, 6, 5], "agrees", 5),
+        ([5, 5, 6, 5, 5], [5, 5, 6, 5, 5], "agrees", 5),
+        ([3, 6, 4, 6, 5], [3, 6, 4, 6, 5], "cannot tell", 5),
         ([16] * 5, [16] * 5, "cannot tell", 0),
         ([1] * 5, [1] * 5, "cannot tell", 0),
         ([1] * 5 + [5] * 5, [5] * 10, "cannot tell", 10),
@@ -223,6 +225,54 @@ def test_searches_that_found_nothing_are_alike_for_nothing(elsewhere, usual, ver
     }
     (found,) = same_from_everywhere(answers, "smoke")
     assert (found.verdict, found.n) == (verdict, n)
+
+
+@pytest.mark.parametrize("number", ["8.6", "D.5"])
+def test_searches_of_noise_are_not_alike_for_sharing_it(number):
+    """Two searches over models that pass up to a number drawn for each seed end alike: that is no finding."""
+    table = find_module(f"b-table-{number}").TABLE
+    drawn = np.random.default_rng(0).integers(4, 40, 10)
+    results = written(readings(table, "small", lambda row, seed: int(drawn[seed])))
+    claims = [one for one in tables.judge_of(table, results, "small").comparisons if " less " in one.what]
+    assert claims
+    assert {one.verdict for one in claims} == {"cannot tell"}
+
+
+def curves(value):
+    """Curves of Figure 8.5 on dSprites, and searches that answer 11."""
+    module = find_module("b-fig-8.5")
+    study = module.study("small")
+    point = elbows.point_measure("small")
+
+    def found(experiment, measure):
+        if measure.file == point.file:
+            return {"reconstruction loss": float(value(experiment.latents, experiment.seed))}
+        return tables.reading(measure, experiment.latents <= 11)
+
+    results = Invented(study, Store("nowhere"), tuple(one.resolve() for one in study.experiments), found)
+    return [one.verdict for one in module.judge(results, "small").comparisons]
+
+
+NOISE = np.random.default_rng(1).normal(size=(100, 10))
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [
+        (lambda n, seed: max(0.0, 1 - n / 10) + 0.001 * NOISE[n, seed], "agrees"),
+        (lambda n, seed: max(0.0, 1 - n / 3.5) + 0.001 * NOISE[n, seed], "differs"),
+        (lambda n, seed: 0.5, "cannot tell"),
+        (lambda n, seed: math.nan, "cannot tell"),
+        (lambda n, seed: NOISE[n, seed], "cannot tell"),
+        (lambda n, seed: NOISE[0, seed], "cannot tell"),
+        (lambda n, seed: float(n), "cannot tell"),
+        (lambda n, seed: float(-n), "cannot tell"),
+        (lambda n, seed: min(1.0, n / 10) + 0.001 * NOISE[n, seed], "cannot tell"),
+    ],
+)
+def test_only_a_curve_that_improves_and_bends_has_an_elbow(value, verdict):
+    """The loss of another five: constants, no numbers, noise, noise of a seed, straight lines, a loss that rises."""
+    assert curves(value) == [verdict]
 
 
 @pytest.mark.parametrize(

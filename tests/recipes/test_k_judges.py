@@ -4,13 +4,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import polars as pl
 import pytest
 
 from unweave.recipes.controls import Invented, judged
-from unweave.recipes.locatello2019.settings import EXTENTS, METRICS, SWEPT, grid
+from unweave.recipes.locatello2019 import k_4
+from unweave.recipes.locatello2019.settings import EXTENTS, METRICS, SWEPT, grid, grid_study
 from unweave.recipes.reproductions import find_reproduction
 from unweave.recipes.strength import STRENGTHS
 from unweave.runs.row import flatten
@@ -128,11 +130,14 @@ def test_k_3_compares_the_share_of_variance(tmp_path: Path, monkeypatch: pytest.
     assert found["dsprites, Modularity: share explained by objective × strength"] == "differs"
 
 
-def test_k_4_sees_settings_that_transfer_and_those_that_do_not(tmp_path: Path) -> None:
+def test_k_4_sees_settings_that_transfer_and_those_that_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def lasting(row: dict[str, Any], place: int, generator: np.random.Generator) -> dict[str, float]:
         worth = sum(map(ord, row["objective.name"])) % 17 + place
         return {name: worth + generator.normal(0, 0.1) for name in METRICS.values()}
 
+    assert set(verdicts("k-4", "small", lasting, tmp_path).values()) == {"cannot tell"}  # two of seven worlds
+    monkeypatch.setattr(k_4, "study", lambda size: grid_study("k-4", size, [*k_4.WORLDS][:4], ""))
+    monkeypatch.setattr(k_4, "REPRODUCTION", replace(k_4.REPRODUCTION, study=k_4.study))
     found = verdicts("k-4", "small", lasting, tmp_path)
     assert list(found.values()) == ["differs"] * 3
 
@@ -218,3 +223,54 @@ def test_k_6_refuses_another_order_and_says_nothing_of_runs_that_tell_nothing(tm
     assert told["capacity at which scale is told, less that of x"] == "agrees"
     never = one.judge(told_courses(dict.fromkeys(FIGURE, 99.0), tmp_path), "paper")
     assert not [claim for claim in never.comparisons if claim.verdict == "agrees"]
+
+
+SCORES = (
+    *METRICS.values(),
+    "codes.mean.total_correlation",
+    "codes.sampled.total_correlation",
+    "polarised.reconstruction",
+    "polarised.kl_sum",
+    *(f"downstream.{learner}.{what}" for learner in ("logistic", "trees") for what in ("accuracy_10000", "efficiency")),
+)
+
+NOTHING: dict[str, Callable[[dict[str, Any], str, int], float]] = {
+    "equal": lambda row, name, draw: 0.5,
+    "no numbers": lambda row, name, draw: float("nan"),
+    "one run": lambda row, name, draw: float(row["id"] == "run-5"),
+    "noise": lambda row, name, draw: drawn(row["id"], name, draw),
+    "noise of seeds": lambda row, name, draw: drawn(row["seed"], name, draw),
+    "noise of objectives": lambda row, name, draw: drawn(row["objective.name"], row["world.name"], name, draw),
+}
+"""Scores behind which there is nothing: what agrees or differs here was made of it by the judge."""
+
+
+def drawn(*what: Any) -> float:
+    return float(np.random.default_rng(crc32(repr(what).encode())).normal())
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+@pytest.mark.parametrize("name", ["k-2", "k-4", "k-5", "k-7"])
+def test_nothing_makes_no_order_and_no_agreement(name: str, nothing: str, tmp_path: Path) -> None:
+    n_draws, claims, told = 3 if nothing.startswith("noise") else 1, 0, []
+    for draw in range(n_draws):
+
+        def fill(row: dict[str, Any], place: int, generator: np.random.Generator, draw: int = draw) -> dict[str, float]:
+            return {column: NOTHING[nothing](row, column, draw) for column in SCORES}
+
+        found = find_reproduction(name).judge(results_of(name, "small", fill, tmp_path), "small").comparisons
+        # noise of objectives is no luck where a claim says that two scores have no relation: it has none
+        own = [one for one in found if one.kind == "order" or nothing != "noise of objectives"]
+        told += [one for one in own if one.verdict == "agrees" or (one.verdict == "differs" and one.kind == "order")]
+        claims += len(found)
+    # one in twenty agrees by chance and one differs, and claims that share a score do so together
+    assert len(told) <= (claims / 5 if n_draws > 1 else 0), [one.what for one in told]
+
+
+@pytest.mark.parametrize("nothing", ["equal", "no numbers"])
+def test_k_3_and_k_4_say_nothing_of_scores_that_do_not_vary(nothing: str, tmp_path: Path) -> None:
+    def fill(row: dict[str, Any], place: int, generator: np.random.Generator) -> dict[str, float]:
+        return dict.fromkeys(METRICS.values(), 0.5 if nothing == "equal" else float("nan"))
+
+    for name in ("k-3", "k-4"):
+        assert set(verdicts(name, "small", fill, tmp_path).values()) == {"cannot tell"}

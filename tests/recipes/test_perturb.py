@@ -249,6 +249,9 @@ def test_both_sides_are_chosen_among_given_runs(made: Made, tmp_path: Path) -> N
         ("--foster A --diminish B --by udr", "--by is about models that are to be chosen"),
         ("--among A B --warmup 3", "--warmup is about models that are to be trained"),
         ("--among A B --config A/config.json", "given runs bring their settings: leave out --config"),
+        ("micro --hidden -1", "hidden must be 0 or more, not -1"),
+        ("micro --hidden 10001", "hidden must be at most 10,000, not 10001"),
+        ("--foster A --diminish B --hidden 2.5", "--hidden must be a whole number, not '2.5'"),
         ("", "say what to alter"),
         ("A", "is a run: name runs by --foster RUN --diminish RUN, or --among RUN RUN"),
         ("IMAGES", "mine has no factors, and a manipulation is a function of them"),
@@ -274,6 +277,39 @@ def test_options_that_do_not_go_together_are_refused_before_anything_is_trained(
     assert not list((tmp_path / "runs").glob("micro-*"))
 
 
+def test_hidden_layers_are_the_same_manipulation_from_the_command_line_and_from_python(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = (str(made.folder.parent / each.id) for each in made.candidates[:2])
+
+    def asked(hidden: int) -> str:
+        words = [
+            "--foster",
+            one,
+            "--diminish",
+            other,
+            "--perturb-steps",
+            "3",
+            "--samples",
+            "1",
+            "--folder",
+            str(tmp_path),
+        ]
+        assert main(["perturb", *words, "--hidden", str(hidden), "--executor", "here", "--quiet", "--json"]) == 0
+        return str(json.loads(capsys.readouterr().out)["id"])
+
+    python = [
+        uw.perturb(foster=one, diminish=other, folder=tmp_path, perturb_steps=3, samples=1, quiet=True, **given)
+        for given in ({}, {"hidden": 5})
+    ]
+    assert [made.run.experiment.id for made in python] == [asked(0), asked(5)]
+    assert len({made.run.experiment.id for made in python}) == 2
+    objectives = [json.loads(made.run.files.read("config.json"))["objective"] for made in python]
+    assert [one.get("hidden") for one in objectives] == [None, 5]
+    assert python[1].world.load().examples(torch.arange(3)).shape == (3, 1, 32, 32)
+    assert attack_of(python[1].run).hidden == 5
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="here they can be altered as they were trained")
 def test_models_of_a_gpu_can_be_altered_without_one() -> None:
     trained = uw.load("zoo:dsprites-beta_vae-0")
@@ -293,6 +329,7 @@ def test_python_takes_a_run_several_or_their_folders_and_says_what_it_cannot_tak
         ({"foster": one, "diminish": other, "epsilon": 0.0}, "epsilon must be above 0, not 0.0"),
         ({"foster": one, "diminish": other, "epsilon": 0.51}, "epsilon must be at most 0.5, not 0.51"),
         ({"foster": one, "diminish": other, "models": 4}, "models is about models that are to be trained"),
+        ({"foster": one, "diminish": other, "hidden": -1}, "hidden must be 0 or more, not -1"),
     ):
         with pytest.raises(ValueError, match=words):
             uw.perturb(**(settings | given))

@@ -358,7 +358,7 @@ def test_a_killed_portion_loses_nothing(tmp_path: Path, after: float) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "size", "portion"),
+    ("page", "size", "portion"),
     [
         ("k-6", "paper", "k-6"),
         ("z-fig-3.7", "paper", "z-synth"),
@@ -368,13 +368,16 @@ def test_a_killed_portion_loses_nothing(tmp_path: Path, after: float) -> None:
         ("u-supervision", "small", "u-supervision"),
         ("z-table-4.2", "small", "z-table-4-small"),
         ("z-fig-4.9", "small", "z-table-4-small"),
+        ("z-table-4.3-shapes", "small", "z-table-4-shapes"),
+        ("z-fig-4.9-shapes", "small", "z-table-4-shapes"),
     ],
 )
-def test_what_was_brought_home_is_judged_as_its_page_says(name: str, size: str, portion: str, tmp_path: Path) -> None:
+def test_what_was_brought_home_is_judged_as_its_page_says(page: str, size: str, portion: str, tmp_path: Path) -> None:
+    name = page.removesuffix("-shapes")
     results = Path(__file__).parents[2] / "docs" / "results"
     take_in(results / "portions" / portion, Store(tmp_path / "store").prepare())
     found = reproduce(name, size, tmp_path / "store", lambda study: measure_only(study, tmp_path / "store"))
-    rows = csv.DictReader((results / name / "results.csv").read_text(encoding="utf-8").splitlines())
+    rows = csv.DictReader((results / page / "results.csv").read_text(encoding="utf-8").splitlines())
     told = {row["what"]: (row["verdict"], float(row["ours"] or "nan")) for row in rows}
     ours = {row.what: (row.verdict, math.nan if row.ours is None else row.ours) for row in found.outcome.comparisons}
     assert told == {what: (verdict, pytest.approx(value, nan_ok=True)) for what, (verdict, value) in ours.items()}

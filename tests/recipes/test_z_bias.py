@@ -1,5 +1,6 @@
 """Chapter 4 of Zietlow (2022): the chain of its models, what is claimed of them, and what a size may say."""
 
+import gzip
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import torch
 
 from unweave.data.altered import Noise, Perturbed
 from unweave.data.micro import Micro
+from unweave.data.shapes3d import Shapes3D, Shapes3DLike
 from unweave.models.method import Given
 from unweave.models.networks import MLP
 from unweave.models.objectives import Perturbation
@@ -39,6 +41,7 @@ from unweave.recipes.zietlow2022.bias import (
     TABLE,
     VARIATIONAL,
 )
+from unweave.recipes.zietlow2022.bias_planes import ASKED as PLANES
 from unweave.recipes.zietlow2022.bias_search import ASKED
 from unweave.recipes.zietlow2022.bias_table import judge_table
 from unweave.recipes.zietlow2022.fig_4_3 import _gain
@@ -48,6 +51,7 @@ from unweave.studies.results import Results
 from unweave.studies.run import run_study
 from unweave.studies.store import Store
 from unweave.studies.verdicts import Comparison
+from unweave.training.experiment import experiment_from
 
 IDS = ("z-table-4.2", "z-fig-4.3", "z-fig-4.4", "z-fig-4.8", "z-fig-4.9", "z-fig-4.10", "z-fig-4.11")
 """One of every judge; the other tables and figures differ in a metric."""
@@ -402,6 +406,47 @@ def test_what_is_published_is_what_is_trained() -> None:
     assert sum(seed >= bias.FIRST_CANDIDATE for seed in seeds) == 32
     assert ASKED.searched
     assert bias.SCALES == (0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
+
+
+def test_which_worlds_a_size_has_and_how_many_models_stand_on_a_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    def worlds(size: str, asked: bias.Asked = TABLE) -> list[str]:
+        return [place.world.name for place in bias.places_of(size, asked)]
+
+    monkeypatch.setattr(Shapes3D, "card", lambda world: replace(Shapes3DLike().card(), on_disk=False))
+    assert worlds("small") == worlds("paper") == ["dsprites", "shapes3d_like"]
+    # the source draws its planes on Shapes3D alone; a smaller size shows them on all that it has
+    assert worlds("small", PLANES) == worlds("small")
+    assert worlds("paper", PLANES) == ["shapes3d_like"]
+    assert worlds("smoke") == worlds("smoke", PLANES) == ["micro"]
+    monkeypatch.setattr(Shapes3D, "card", lambda world: replace(Shapes3DLike().card(), on_disk=True))
+    assert worlds("small") == ["dsprites", "shapes3d"]
+    sides = {
+        (size, name): bias.attack_on(bias.PLACES[name], bias.AMOUNTS[size]).ensemble
+        for size in ("small", "paper")
+        for name in ("dsprites", "shapes3d_like")
+    }
+    assert list(sides.values()) == [1, 2, 1, 4]
+
+
+def test_nothing_is_chosen_from_a_world_without_results(tmp_path: Path) -> None:
+    results = made_up({("β-VAE", ORIGINAL): 0.4}, "small", tmp_path)
+    place, amount = bias.PLACES["shapes3d_like"], bias.AMOUNTS["small"]
+    assert bias.chosen_from(place, amount, results) == ()
+    assert not bias.all_to_choose_from(place, amount, results)
+    assert not bias.manipulations(place, amount, TABLE, results)
+
+
+def test_kept_manipulations_have_the_ids_that_they_were_trained_with() -> None:
+    """Settings that came later stay out of them, whatever they are called."""
+    portion = Path(__file__).parents[2] / "docs" / "results" / "portions" / "z-table-4-small"
+    lines = [line for path in portion.glob("*.jsonl.gz") for line in gzip.decompress(path.read_bytes()).splitlines()]
+    kept = [json.loads(line) for line in lines]
+    found = {one["id"]: experiment_from(json.loads(one["files"]["config.json"])) for one in kept}
+    made = {name: one for name, one in found.items() if isinstance(one.objective, Perturbation)}
+    assert len(made) == 3
+    assert {name: one.id for name, one in made.items()} == {name: name for name in made}
+    (first, *_) = made.values()
+    assert replace(first, objective=replace(first.objective, hidden=256)).id not in made
 
 
 def test_over_pruned_by_the_rule_unless_too_few_remain() -> None:

@@ -18,6 +18,7 @@ from unweave.studies.verdicts import (
     compare_difference,
     compare_exact,
     compare_mean,
+    compare_scores,
     compare_share,
     compare_sign,
     compare_trend,
@@ -278,3 +279,34 @@ def test_strengths_of_one_seed_are_no_trend():
 )
 def test_an_interval_that_ends_at_nothing_cannot_tell(interval, above: str, below: str) -> None:
     assert [compare_sign("x", 1.0, interval, 5, sign, "h").verdict for sign in (1, -1)] == [above, below]
+
+
+def over_a_grid(n_seeds: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """A score of six objectives, six strengths and some seeds, and one that goes with it."""
+    generator = np.random.default_rng(3)
+    first, own = generator.normal(size=(2, 6, 6, n_seeds))
+    return first, 0.7 * first + 0.7 * own
+
+
+def test_scores_that_go_together_agree_and_others_do_not() -> None:
+    first, second = over_a_grid()
+    assert compare_scores("x", first, second, 1).verdict == "agrees"
+    assert compare_scores("x", first, -second, 1).verdict == "differs"
+    assert compare_scores("x", first, second, 0, tolerance=0.3).verdict == "differs"
+    assert compare_scores("x", first, np.random.default_rng(4).normal(size=first.shape), 1).verdict == "cannot tell"
+
+
+def test_one_run_that_stands_out_decides_nothing() -> None:
+    alone = np.zeros((6, 6, 3))
+    alone[2, 1, 0] = 1.0
+    found = compare_scores("x", alone, alone, 1)
+    assert (found.verdict, found.ours) == ("cannot tell", pytest.approx(1.0))
+    assert compare_scores("x", np.ones_like(alone), alone, 1).verdict == "cannot tell"
+    assert compare_scores("x", np.full_like(alone, np.nan), alone, 1).n == 0
+
+
+def test_no_relation_asks_for_a_narrow_interval() -> None:
+    generator = np.random.default_rng(5)
+    first, second = generator.normal(size=(2, 6, 6, 30))
+    assert compare_scores("x", first, second, 0, tolerance=0.3).verdict == "agrees"
+    assert compare_scores("x", first[..., :2], second[..., :2], 0, tolerance=0.1).verdict == "cannot tell"

@@ -11,6 +11,7 @@ import torch
 
 from unweave.data.micro import Micro
 from unweave.data.synthetic import SynthNonLin
+from unweave.models.layers import Moving
 from unweave.models.likelihoods import Gaussian, LearnedGaussian
 from unweave.models.networks import MLP, Conv, Linear
 from unweave.models.objectives import OBJECTIVES, Context, Terms
@@ -28,7 +29,7 @@ from unweave.training.fleet.choice import choose_backend, models_that_fit
 from unweave.training.fleet.dense import dense_stack
 from unweave.training.fleet.engine import FleetEngine, _regrouped, recorded_together
 from unweave.training.fleet.fleet import Fleet, advance, new_fleet, template_of
-from unweave.training.fleet.mapped import new_mapped_fleet
+from unweave.training.fleet.mapped import MappedFleet, _stack, new_mapped_fleet
 from unweave.training.fleet.members import arrange
 from unweave.training.fleet.portable import portable
 from unweave.training.fleet.stepper import Stepper
@@ -321,3 +322,25 @@ def test_one_model_alone_can_be_a_fleet() -> None:
     assert template_of(arrange([one]), (6,)).architecture.latents == one.latents
     fleet = new_mapped_fleet(arrange([one]), 8, Form((6,)))
     assert fleet._optimiser(fleet.groups[0].method.phases()[0]) == one.optimiser
+
+
+class Counting(Moving):
+    """A layer with a running mean, a count of its uses, and a table that never changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(2))
+        self.register_buffer("mean", torch.zeros(3))
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("table", torch.tensor([2**40, 7]))
+
+
+def test_buffers_move_by_name_and_keep_their_type_and_those_of_failed_models_stay() -> None:
+    stack = _stack([Counting(), Counting(), Counting()], None)
+    fleet = object.__new__(MappedFleet)
+    fleet.stacks, fleet.failed_at = {"net": stack}, torch.tensor([-1, 4, -1])
+    fleet._move({"net": {"mean": torch.arange(9.0).view(3, 3), "count": torch.tensor([5, 6, 7])}})
+    assert stack.buffers["mean"].tolist() == [[0.0, 1.0, 2.0], [0.0, 0.0, 0.0], [6.0, 7.0, 8.0]]
+    assert stack.buffers["count"].tolist() == [5, 0, 7]
+    assert stack.buffers["count"].dtype == torch.int64
+    assert stack.buffers["table"].tolist() == 3 * [[2**40, 7]]

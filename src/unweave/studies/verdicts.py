@@ -9,12 +9,14 @@ import numpy as np
 
 from unweave.studies.statistics.intervals import (
     correlation_interval,
+    crossed_interval,
     mean_interval,
     welch_interval,
     welch_reach,
     wilson_interval,
 )
-from unweave.studies.statistics.permutation import Tested, paired_test, trend_test, unpaired_test
+from unweave.studies.statistics.permutation import Tested, crossed_test, paired_test, trend_test, unpaired_test
+from unweave.studies.statistics.rank_correlations import spearman
 from unweave.words import number_of
 
 Verdict = Literal["agrees", "differs", "cannot tell", "not evidence", "runs"]
@@ -221,6 +223,34 @@ def compare_trend(
     return found if blocks is None else with_seeds(found, len(np.unique(blocks)))
 
 
+def compare_scores(
+    what: str, first: np.ndarray, second: np.ndarray, expected_sign: int, *, tolerance: Real = 0.0
+) -> Comparison:
+    """Whether two scores of the same runs rise together (+), fall (−) or have no relation (0).
+
+    Both lie on a grid, as [objective, strength, seed]: runs along each axis may be alike for that alone. A test and an
+    interval must both say so: one asks what chance would give, the other whether a few runs are behind it.
+    """
+    _check_sign(expected_sign)
+    known = np.isfinite(first) & np.isfinite(second)
+    n, word, kind = int(known.sum()), _word(expected_sign, "relation"), _kind(expected_sign)
+    rule = _relation_rule(expected_sign, tolerance)
+    if n < 4 or not (_varies(first[known]) and _varies(second[known])):
+        reason = _few(n, "") if n < 4 else "all values are equal"
+        return Comparison(what, word, None, None, n, rule, "cannot tell", reason, kind)
+
+    def correlation(both: np.ndarray) -> float:
+        return spearman(both[..., 0], both[..., 1])
+
+    both = np.stack([first, second], axis=-1)
+    tested, (low, high) = crossed_test(first, second), crossed_interval(correlation, both, first.ndim)
+    interval = (max(-1.0, low), min(1.0, high))
+    found = _signed(what, expected_sign, tested, interval, n, "", tolerance, kind="relation")
+    open_yet = low <= 0 <= high and (expected_sign != 0 or found.verdict == "differs")
+    verdict: Verdict = "cannot tell" if open_yet else found.verdict
+    return replace(found, ours=correlation(both), rule=rule, verdict=verdict)
+
+
 def compare_interval(
     what: str,
     ours: Real,
@@ -354,10 +384,30 @@ def _sign_rule(sign: int, how: str, tolerance: Real) -> str:
     )
 
 
+def _relation_rule(sign: int, tolerance: Real) -> str:
+    test = "permutation test of Spearman's correlation (objectives, strengths and seeds exchanged)"
+    interval = "95 % interval (each of them left out once)"
+    if sign == 0:
+        return (
+            f"Agrees when the {interval} lies within ±{tolerance:g}; differs when it leaves out 0 and a two-sided"
+            f" {test} gives p ≤ {LEVEL:g}; otherwise cannot tell."
+        )
+    return (
+        f"Agrees when a one-sided {test} gives p ≤ {LEVEL:g} for the published sign and the {interval} leaves out 0,"
+        " differs when both hold for the other sign, otherwise cannot tell."
+    )
+
+
+def _varies(values: np.ndarray) -> bool:
+    """Whether values differ by more than rounding."""
+    return float(np.ptp(values)) > 1e-9 * float(np.abs(values).max())
+
+
 def _word(sign: int, kind: str = "difference") -> str:
     words = {
         "difference": {1: "larger", -1: "smaller", 0: "equal"},
         "trend": {1: "rises", -1: "falls", 0: "no trend"},
+        "relation": {1: "above 0", -1: "below 0", 0: "no relation"},
     }
     return words[kind][sign]
 

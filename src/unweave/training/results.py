@@ -48,7 +48,8 @@ def claim(folder: RunFolder, experiment: Experiment, also: Mapping[str, Any] = M
     values = dict(also)
     if not folder.has("config.json"):
         values |= {"environment.json": environment(), "config.json": experiment_to(experiment)}
-    folder.write_new({name: as_json(value) for name, value in values.items()})
+    if values:  # a finished run may lie where nothing can be written
+        folder.write_new({name: as_json(value) for name, value in values.items()})
 
 
 def refuse_others(folder: RunFolder, experiment: Experiment) -> None:

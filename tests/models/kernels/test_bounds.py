@@ -14,7 +14,7 @@ import torch
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 
 CONV = {"_first_forward", "_down", "_up", "_matmul", "_last_forward_one", "_last_backward", "_correlate", "_add_up"}
-CODE = {"_code", "_code_backward", "_totals", "_statistics"}
+CODE = {"_code", "_code_backward", "_totals", "_weigh", "_statistics"}
 MAPPED = {"_down", "_up", "_taps", "_pad", "_first_forward", "_first_backward", "_correlate", "_add_up"}
 
 

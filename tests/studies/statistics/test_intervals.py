@@ -9,6 +9,7 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 from unweave.studies.statistics.intervals import (
     bootstrap_interval,
     correlation_interval,
+    crossed_interval,
     jackknife_interval,
     mean_interval,
     welch_interval,
@@ -84,3 +85,21 @@ def test_few_values_have_wide_intervals_or_exact_ones() -> None:
     assert bootstrap_interval(lambda rows: float(rows.mean()), 2, n_draws=50)[1] <= 1.0
     with pytest.raises(ValueError, match="needs 2 values or more, given 1"):
         bootstrap_interval(lambda rows: 0.0, 1)
+
+
+def test_over_one_axis_a_crossed_interval_is_a_jackknife_with_a_normal_quantile() -> None:
+    scores = np.random.default_rng(8).normal(size=9)
+    low, high = crossed_interval(lambda part: float(part.mean()), scores, 1)
+    assert (low + high) / 2 == pytest.approx(scores.mean())
+    assert (high - low) / 2 == pytest.approx(1.959964 * scipy.stats.sem(scores))
+
+
+@pytest.mark.parametrize("axes", ["", "rows", "columns"])
+def test_a_crossed_interval_holds_the_truth_wherever_the_noise_is(axes: str) -> None:
+    generator, held = np.random.default_rng(9), 0
+    for _ in range(200):
+        scores = generator.normal(size=(8, 8)) * (0.3 if axes else 1.0)
+        scores += {"": 0.0, "rows": generator.normal(size=(8, 1)), "columns": generator.normal(size=(1, 8))}[axes]
+        low, high = crossed_interval(lambda part: float(part.mean()), scores, 2)
+        held += low <= 0 <= high
+    assert held / 200 > 0.88

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from unweave.studies.statistics.permutation import paired_test, trend_test, unpaired_test
+from unweave.studies.statistics.permutation import crossed_test, paired_test, trend_test, unpaired_test
 
 
 def test_paired_is_scipys_exact_sign_test() -> None:
@@ -97,3 +97,39 @@ def test_five_per_cent_within_blocks_and_by_random_arrangements() -> None:
         found["blocks"] += trend_test(x, y, blocks, seed=seed).larger <= 0.05
         found["paired"] += paired_test(generator.normal(size=16), seed=seed).larger <= 0.05
     assert all(0.02 < count / 400 < 0.09 for count in found.values()), found
+
+
+def test_scores_over_one_axis_are_scipys_test() -> None:
+    generator = np.random.default_rng(5)
+    x, y = generator.normal(size=(2, 7))
+    found = crossed_test(x[:, None], (x + y)[:, None])
+    expected = scipy.stats.permutation_test(
+        (x + y,), lambda y: scipy.stats.spearmanr(x, y).statistic, permutation_type="pairings", alternative="greater",
+        n_resamples=np.inf,
+    )  # fmt: skip
+    assert found.larger == pytest.approx(expected.pvalue, abs=0.02)
+    assert found.statistic == pytest.approx(scipy.stats.spearmanr(x, x + y).statistic)
+
+
+@pytest.mark.parametrize("axes", ["", "o", "p", "s", "op", "ops"])
+def test_what_is_alike_along_an_axis_is_found_as_often_as_chance_has_it(axes: str) -> None:
+    """Noise of objectives, places or seeds, each alone or together with noise of every run."""
+    generator = np.random.default_rng(6)
+
+    def noise() -> np.ndarray:
+        sizes = {"o": (6, 1, 1), "p": (1, 4, 1), "s": (1, 1, 4)}
+        found = 0.1 * generator.normal(size=(6, 4, 4)) if axes else generator.normal(size=(6, 4, 4))
+        return found + sum(generator.normal(size=sizes[axis]) for axis in axes)
+
+    p = np.array([crossed_test(noise(), noise()).larger for _ in range(60)])
+    assert np.mean(p <= 0.05) <= 0.12
+    assert np.mean(p <= 0.5) == pytest.approx(0.5, abs=0.2)
+
+
+def test_missing_runs_and_scores_that_do_not_vary() -> None:
+    generator = np.random.default_rng(7)
+    first = generator.normal(size=(6, 4))
+    second = first + 0.1 * generator.normal(size=(6, 4))
+    first[0, 0] = second[3, 2] = np.nan
+    assert crossed_test(first, second).larger <= 0.01
+    assert crossed_test(np.ones((6, 4)), second).larger == 1.0

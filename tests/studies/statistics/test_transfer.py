@@ -72,3 +72,16 @@ def test_a_model_without_rivals_has_no_share() -> None:
     scores[0, 0, 1, 0] = 1.0
     found = share_beaten(scores)[0, :, :, 0]
     np.testing.assert_array_equal(found, [[0.0, np.nan], [1.0, np.nan]])
+
+
+def test_where_nothing_is_better_nothing_is_selected() -> None:
+    for scores in (np.ones((3, 4, 5, 2)), np.tile(np.arange(5.0)[None, None, :, None], (3, 4, 1, 2))):
+        assert set(transfer(scores).share.values()) == {None}
+
+
+def test_worlds_that_stand_for_others_count_and_two_of_them_do_not_suffice() -> None:
+    scores = np.random.default_rng(4).normal(size=(4, 6, 5, 3))
+    assert set(transfer(scores[:2], some_worlds=True).interval.values()) == {None}
+    narrow, wide = transfer(scores).interval, transfer(scores, some_worlds=True).interval
+    for kind, (low, high) in wide.items():
+        assert low < narrow[kind][0] < narrow[kind][1] < high

@@ -43,3 +43,10 @@ def test_perfect_and_impossible_groups() -> None:
     assert variance_explained([1.0, 1, 2, 2], ["a", "a", "b", "b"]).interval == (1.0, 1.0)
     with pytest.raises(ValueError, match="more runs than groups"):
         variance_explained([1.0, 2], ["a", "b"])
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-16])
+def test_where_all_are_equal_nothing_can_be_explained(noise: float) -> None:
+    values = 0.5 + noise * np.random.default_rng(3).normal(size=12)
+    with pytest.raises(ValueError, match="all values are equal"):
+        variance_explained(values, np.repeat(np.arange(3), 4))

@@ -76,12 +76,12 @@ ALIGNED = 64
 def layout_of(
     module: torch.nn.Module, *, kernels: bool = False, aligned: bool = False, buffers: bool = False
 ) -> Layout:
-    """The layout of a module's parameters, or of its buffers.
+    """The layout of a module's parameters, or of those of its buffers that are fp32.
 
     For kernels, convolution weights lie as [row, column, big, small].
     """
     held = module.named_buffers() if buffers else module.named_parameters()
-    named = {name: tuple(tensor.shape) for name, tensor in held}
+    named = {name: tuple(tensor.shape) for name, tensor in held if not buffers or tensor.dtype == torch.float32}
     orders = tuple(_order(shape, kernels) for shape in named.values())
     return Layout(tuple(named), tuple(named.values()), orders, ALIGNED if kernels or aligned else 1)
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.measures.measure import Measure
 from unweave.studies.results import Results
+from unweave.studies.statistics.variance_explained import variance_explained
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_mean
 from unweave.training.experiment import Experiment
@@ -41,6 +43,8 @@ CURVES = {"smoke": Extent(5, steps=1_000), "small": Extent(5, steps=60_000), "pa
 NEAR = 0.5
 """Doublings between a search and an elbow that still count as consistent: 1.4 times as many or as few latents. The
 source finds 19 beside 15 on SymSol."""
+MOST = 0.5
+"""Of a curve's variance that its numbers of latents explain at least, by the lower end of the interval."""
 
 
 @dataclass(frozen=True)
@@ -113,22 +117,44 @@ def judge_of(panels: Sequence[Panel], results: Results, size: str) -> Outcome:
         for name, curve in _curves(points).items():
             told = f"{panel.name(size)}, {name}"
             figures[told] = line_bands({name: curve}, "latents", name, panel.name(size), marks=marks, even=False)
-            comparisons += [*_claims(told, curve, points, name, answers[panel.rows[0].method])]
+            comparisons += [*_claims(told, points, name, answers[panel.rows[0].method])]
             table.append({"curve": told, "elbow": _elbow(curve)} | {f"n by {key}": one for key, one in means.items()})
     return Outcome(tuple(comparisons), figures, {"Elbows and answers": table}, notes(size, *_words(size)))
 
 
-def _claims(
-    told: str, curve: Mapping[float, Sequence[float]], points: Sequence[Measured], name: str, answers: Mapping[int, int]
-) -> Iterator[Comparison]:
+def _claims(told: str, points: Sequence[Measured], name: str, answers: Mapping[int, int]) -> Iterator[Comparison]:
+    sign = -1 if name.endswith("loss") else 1
     apart = {}
-    for seed, n in answers.items():
-        own = {row.experiment.latents: row.found[name] for row in points if row.seed == seed and name in row.found}
-        if len(own) > 2 and n > 0:
-            bend = elbow(sorted(own), [own[one] for one in sorted(own)]).size
+    for seed, n in answers.items() if _is_curve(points, name) else ():
+        bend = _bend(_of_seed(points, name, seed), sign)
+        if bend is not None and n > 0:
             apart[seed] = math.log2(n / bend)
     what = f"{told}: FONDUE's n beside the elbow, in doublings"
     yield compare_mean(what, apart, 0.0, tolerance=NEAR)
+
+
+def _is_curve(points: Sequence[Measured], name: str) -> bool:
+    """Whether numbers of latents explain most of the variance: an elbow is found in pure noise too."""
+    own = [row for row in points if name in row.found]
+    try:
+        found = variance_explained([row.found[name] for row in own], [row.experiment.latents for row in own])
+    except ValueError:
+        return False
+    return found.interval[0] >= MOST
+
+
+def _of_seed(points: Sequence[Measured], name: str, seed: int) -> dict[int, float]:
+    own = {row.experiment.latents: float(row.found[name]) for row in points if row.seed == seed and name in row.found}
+    return {n: own[n] for n in sorted(own) if math.isfinite(own[n])}
+
+
+def _bend(curve: Mapping[int, float], sign: int) -> int | None:
+    """The elbow of a curve that is the better (``sign``) the more latents up to there; None where there is none."""
+    if len(curve) < 3:
+        return None
+    found = elbow([*curve], [*curve.values()])
+    before = [sign * value for n, value in curve.items() if n <= found.size]
+    return found.size if found.found and all(right > left for left, right in pairwise(before)) else None
 
 
 def controls_of(judge: Judge) -> tuple[Control, ...]:
@@ -184,6 +210,8 @@ def _words(size: str) -> Iterator[str]:
     yield (
         f"Curves: {curves.n_seeds} seeds, {curves.steps:,} steps (published: 5 and 300,000). The elbow is where a curve"
         f" lies farthest from its chord; within {NEAR:g} doublings of it counts as consistent, since sizes are coarse."
+        f" Only curves are judged of which the number of latents explains at least {MOST:g} of the variance, and elbows"
+        " up to which every further latent helps."
     )
     if size == "smoke":
         yield "Factors of the stand-ins are continuous, so that there is no accuracy of classes to draw."

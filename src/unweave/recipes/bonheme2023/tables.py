@@ -14,7 +14,7 @@ from unweave.plots.matrices import bars
 from unweave.recipes.bonheme2023 import published
 from unweave.recipes.bonheme2023.claims import Answers, Claims
 from unweave.recipes.bonheme2023.results import notes
-from unweave.recipes.bonheme2023.rows import EXTENTS, NO_INFORMATION, STARTS, Row, searches_of
+from unweave.recipes.bonheme2023.rows import DATA_DIMENSION, EXTENTS, NO_INFORMATION, STARTS, Row, searches_of
 from unweave.recipes.bonheme2023.searches import Search, outcomes, search_study
 from unweave.recipes.controls import Invented, altered
 from unweave.recipes.extent import check_size
@@ -222,6 +222,17 @@ def _words(size: str, rows: tuple[Row, ...]) -> Iterator[str]:
             "Epochs are the published ones for each row; the source chose them as the first at which n was stable."
             " The traces are taken in expectation over the noise, which spares sampling error."
         )
+        near = [row for row in rows if METHODS[row.method].search == "doubling" and _is_at_its_start(row)]
+        for row in near:
+            start = row.start or DATA_DIMENSION[row.world]
+            yield (
+                f"{row.name(size)} begins at {start}, about where the published answer lies ({row.n:g}): that it does"
+                " not merely stay where it begins is shown by other starts (Tables 8.4 to 8.6) and by what it visited."
+            )
+
+
+def _is_at_its_start(row: Row) -> bool:
+    return abs((row.start or DATA_DIMENSION[row.world]) - row.n) <= SAME
 
 
 def usual(world: str) -> tuple[Row, ...]:

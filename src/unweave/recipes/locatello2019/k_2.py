@@ -8,14 +8,15 @@ import numpy as np
 from unweave.pages.outcome import Outcome
 from unweave.plots.matrices import heat_map
 from unweave.recipes.controls import apart
-from unweave.recipes.locatello2019.settings import METRICS, SOURCE, about, grid_study, settled_table
+from unweave.recipes.locatello2019.settings import HOW, METRICS, OF_RUNS, SOURCE, about, grid_study, settled_table
 from unweave.recipes.reproduction import Reproduction
+from unweave.shapes import Float
 from unweave.studies.results import Results
-from unweave.studies.statistics.intervals import bootstrap_interval
-from unweave.studies.statistics.rank_correlations import RankCorrelations, rank_correlations
-from unweave.studies.statistics.settings import column
+from unweave.studies.statistics.intervals import crossed_interval
+from unweave.studies.statistics.rank_correlations import rank_correlations
+from unweave.studies.statistics.settings import column, grid
 from unweave.studies.study import Study
-from unweave.studies.verdicts import Comparison, compare_sign
+from unweave.studies.verdicts import Comparison, compare_scores, compare_sign
 
 TITLE = "All metrics but modularity agree, mildly"
 OTHERS = tuple(name for name in METRICS if name != "Modularity")
@@ -23,6 +24,7 @@ STRONG = (("BetaVAE", "FactorVAE"), ("MIG", "DCI"))
 N_DRAWS = 400
 
 Pair = tuple[int, int]
+Scores = Float[np.ndarray, "objective place seed metric"]
 
 
 def study(size: str) -> Study:
@@ -34,11 +36,10 @@ def study(size: str) -> Study:
 def judge(results: Results, size: str) -> Outcome:
     """Signs of the correlations, and which stand out."""
     table = settled_table(results)
-    columns = {name: column(table, source) for name, source in METRICS.items()}
-    found = rank_correlations(columns, n_draws=N_DRAWS)
-    comparisons = [_positive(found, *pair) for pair in combinations(OTHERS, 2)]
-    values = np.array([columns[name] for name in METRICS])
-    comparisons += [_stronger(values, *pair) for pair in STRONG] + [_modularity(values)]
+    scores = grid(table, list(METRICS.values()))
+    found = rank_correlations({name: column(table, source) for name, source in METRICS.items()}, n_draws=N_DRAWS)
+    comparisons = [_positive(scores, *pair) for pair in combinations(OTHERS, 2)]
+    comparisons += [_stronger(scores, *pair) for pair in STRONG] + [_modularity(scores)]
     figure = heat_map(
         found.value, list(METRICS), list(METRICS), "Spearman's correlation", limits=(-1, 1), diverging=True
     )
@@ -46,50 +47,49 @@ def judge(results: Results, size: str) -> Outcome:
         *about(size, table),
         "The published figure is for Noisy-dSprites. Its text calls correlations mild or strong without numbers, so"
         " what is judged are their signs, and whether the pairs called strong exceed the mean of the other pairs.",
+        OF_RUNS,
     )
     return Outcome(tuple(comparisons), {"Rank correlation of the metrics": figure}, {"Pairs": found.rows()}, notes)
 
 
-def _positive(found: RankCorrelations, first: str, second: str) -> Comparison:
-    i, j = found.names.index(first), found.names.index(second)
-    interval = (float(found.low[i, j]), float(found.high[i, j]))
-    what = f"{first} and {second}: rank correlation"
-    return compare_sign(what, float(found.value[i, j]), interval, int(found.n[i, j]), 1, "bootstrap over runs")
+def _positive(scores: Scores, first: str, second: str) -> Comparison:
+    one, other = (scores[..., list(METRICS).index(name)] for name in (first, second))
+    return compare_scores(f"{first} and {second}: rank correlation", one, other, 1)
 
 
-def _stronger(values: np.ndarray, first: str, second: str) -> Comparison:
+def _stronger(scores: Scores, first: str, second: str) -> Comparison:
     names = list(METRICS)
     own = (names.index(first), names.index(second))
     pairs = [(names.index(a), names.index(b)) for a, b in combinations(OTHERS, 2)]
     others = [pair for pair in pairs if set(pair) != set(own)]
     what = f"{first} and {second}: correlation less the mean of the other pairs without modularity"
-    return _difference(what, values, [own], others)
+    return _difference(what, scores, [own], others)
 
 
-def _modularity(values: np.ndarray) -> Comparison:
+def _modularity(scores: Scores) -> Comparison:
     names = list(METRICS)
     place = names.index("Modularity")
     own = [(place, names.index(name)) for name in OTHERS]
     others = [(names.index(a), names.index(b)) for a, b in combinations(OTHERS, 2)]
     what = "Modularity's mean correlation with the others less their mean correlation among themselves"
-    return _difference(what, values, own, others, sign=-1)
+    return _difference(what, scores, own, others, sign=-1)
 
 
-def _difference(
-    what: str, values: np.ndarray, first: Sequence[Pair], second: Sequence[Pair], sign: int = 1
-) -> Comparison:
-    kept = values[:, np.isfinite(values).all(0)]
-    n = kept.shape[1]
+def _difference(what: str, scores: Scores, first: Sequence[Pair], second: Sequence[Pair], sign: int = 1) -> Comparison:
+    whole = np.where(np.isfinite(scores).all(-1, keepdims=True), scores, np.nan)
+    n = int(np.isfinite(whole[..., 0]).sum())
     if n < 4:
-        return compare_sign(what, float("nan"), None, n, sign, "bootstrap over runs")
+        return compare_sign(what, float("nan"), None, n, sign, HOW)
 
-    def statistic(rows: np.ndarray) -> float:
-        named = {str(place): column[rows] for place, column in enumerate(kept)}
-        matrix = rank_correlations(named, n_draws=0).value
-        return float(np.nanmean([matrix[pair] for pair in first]) - np.nanmean([matrix[pair] for pair in second]))
+    def statistic(part: np.ndarray) -> float:
+        kept = part[np.isfinite(part[..., 0])].T
+        if kept.shape[1] < 2:
+            return float("nan")
+        matrix = rank_correlations({str(place): one for place, one in enumerate(kept)}, n_draws=0).value
+        # where a score does not vary, nothing is known of the difference
+        return float(np.mean([matrix[pair] for pair in first]) - np.mean([matrix[pair] for pair in second]))
 
-    interval = bootstrap_interval(statistic, n, n_draws=N_DRAWS)
-    return compare_sign(what, statistic(np.arange(n)), interval, n, sign, "bootstrap over runs")
+    return compare_sign(what, statistic(whole), crossed_interval(statistic, whole, 3), n, sign, HOW)
 
 
 CONTROLS = (apart(judge, "each metric's scores dealt to the models at random, by themselves.", list(METRICS.values())),)

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from unweave.data.cars3d import Cars3D
 from unweave.data.dsprites import ColorDSprites, DSprites, NoisyDSprites, ScreamDSprites
 from unweave.data.micro import Micro
@@ -20,11 +22,13 @@ from unweave.models.objectives import DIPVAEI, DIPVAEII, AnnealedVAE, BetaTCVAE,
 from unweave.models.optimisers import Adam
 from unweave.papers import SHORT
 from unweave.recipes.extent import Extent, at_size
+from unweave.shapes import Float
 from unweave.studies.measures.codes import Codes
 from unweave.studies.measures.measure import Measure
 from unweave.studies.measures.scores import Scores
 from unweave.studies.results import Results
 from unweave.studies.statistics.settings import with_settings
+from unweave.studies.statistics.variance_explained import variance_explained
 from unweave.studies.study import Study
 from unweave.training.experiment import Experiment, Plan
 
@@ -78,6 +82,18 @@ METRICS = {
     "SAP": "scores.mean.sap_score",
 }
 """The six scores of the published study, by their columns."""
+
+HOW = "objectives, strengths and seeds left out in turn"
+"""Where intervals of rank correlations come from."""
+
+OF_RUNS = (
+    "Runs of one objective, of one strength or of one seed may be alike for that alone, so that a hundred runs are not"
+    " a hundred independent points: tests exchange objectives, strengths and seeds as a whole, intervals leave them"
+    " out in turn."
+)
+
+LUCK = "settings explain nothing of what is compared: luck goes with nothing"
+"""Why a claim that two scores have no relation is left open."""
 
 EXTENTS = {
     "smoke": Extent(3, steps=400, n_samples=2048),
@@ -146,6 +162,15 @@ def about(size: str, table: "pl.DataFrame") -> tuple[str, ...]:
             " (about 0.2 pixels an image differ) unless the published file is on this machine."
         )
     return tuple(notes)
+
+
+def varies_by_setting(scores: Float[np.ndarray, "objective place seed"]) -> bool:
+    """Whether settings explain some of a score, beyond chance: what is luck alone goes with nothing for that alone."""
+    settings = np.broadcast_to(np.arange(scores[..., 0].size).reshape(*scores.shape[:2], 1), scores.shape)
+    try:
+        return variance_explained(scores.reshape(-1), settings.reshape(-1)).interval[0] > 0
+    except ValueError:
+        return False
 
 
 def _objectives(model: Model, steps: int) -> Iterator[Objective]:

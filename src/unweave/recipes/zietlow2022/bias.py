@@ -350,10 +350,10 @@ def about(size: str) -> tuple[str, ...]:
         )
     if size == "small":
         notes.append(
-            "dSprites alone, a fifteenth of the published steps at five times the learning rate (5·10⁻⁴), also for the"
-            " manipulation; it judges signs and orders, no numbers."
+            "A fifteenth of the published steps at five times the learning rate (5·10⁻⁴), also for the manipulation,"
+            f" and at most {amount.ensemble} models on a side; it judges signs and orders, no numbers."
         )
-    if size == "paper":
+    if size in ("small", "paper"):
         notes.append(
             "Where the file of Shapes3D is not on this machine its imitation stands for it: published values are then"
             " shown and not judged."

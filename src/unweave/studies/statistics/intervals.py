@@ -75,6 +75,25 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
+def crossed_interval(statistic: Callable[[np.ndarray], float], scores: np.ndarray, n_axes: int) -> Interval:
+    """Of a statistic of scores over a grid, whose runs are alike along each of its first ``n_axes`` axes.
+
+    Each level of each axis is left out once, and what that gives for every axis is added up: too wide for runs that are
+    independent, right for runs that are alike along one axis. Where nothing varies without a level, the statistic is 0.
+    """
+    variance = 0.0
+    for axis in range(n_axes):
+        n = scores.shape[axis]
+        without = (
+            np.nan_to_num([statistic(np.delete(scores, place, axis)) for place in range(n)]) if n > 1 else np.zeros(1)
+        )
+        variance += (n - 1) / n * float(((without - without.mean()) ** 2).sum())
+    from scipy.stats import norm
+
+    reach, middle = float(norm.ppf(0.5 + LEVEL / 2)) * math.sqrt(variance), statistic(scores)
+    return middle - reach, middle + reach
+
+
 def jackknife_interval(value: float, without: Float[np.ndarray, " run"]) -> Interval:
     """Around a statistic, from its values with one unit left out at a time (Tukey, 1958)."""
     n = len(without)

@@ -16,7 +16,7 @@ from unweave.shapes import Float, Shaped
 MOST_COUNTED = 20_000
 """Arrangements up to which all are counted."""
 
-N_DRAWS = 9_999
+N_DRAWS, N_CROSSED = 9_999, 999
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,39 @@ def trend_test(
         return _tested(second @ first, found, exact=True, least=least)
     orders = _orders(n, blocks, np.random.default_rng(seed))
     return _tested(second @ first, second[orders] @ first, exact=False, least=1 / (N_DRAWS + 1))
+
+
+def crossed_test(first: np.ndarray, second: np.ndarray, *, seed: int = 0) -> Tested:
+    """Spearman's rank correlation of two scores over a grid (objectives, strengths, seeds), NaN where a run is missing.
+
+    Under no relation the levels of every axis are as good in any other order for the second score: runs that share one
+    may be alike for that alone, and stay together.
+    """
+    one, other = _unit_ranks(first), _unit_ranks(second)
+    generator = np.random.default_rng(seed)
+    orders = (np.ix_(*(generator.permutation(n) for n in first.shape)) for _ in range(N_CROSSED))
+    found = np.array([_product(one, other[order]) for order in orders])
+    return _tested(_product(one, other), found, exact=False, least=1 / (N_CROSSED + 1))
+
+
+def _unit_ranks(scores: np.ndarray) -> np.ndarray:
+    """Centred ranks, NaN where a score is missing."""
+    from scipy.stats import rankdata
+
+    found = np.full(scores.shape, np.nan)
+    known = np.isfinite(scores)
+    found[known] = _unit(rankdata(scores[known]))
+    return found
+
+
+def _product(first: np.ndarray, second: np.ndarray) -> float:
+    """Pearson's correlation over the runs that both have; 0 where one of the two does not vary."""
+    known = np.isfinite(first) & np.isfinite(second)
+    if not known.any():
+        return 0.0
+    one, other = first[known] - first[known].mean(), second[known] - second[known].mean()
+    length = math.sqrt(float(one @ one) * float(other @ other))
+    return float(one @ other) / length if length > 1e-12 else 0.0
 
 
 def _orders(n: int, blocks: Shaped[np.ndarray, " run"] | None, generator: np.random.Generator) -> np.ndarray:

@@ -59,6 +59,14 @@ def rank_correlations(
     return RankCorrelations(tuple(columns), value, low, high, n)
 
 
+def spearman(first: np.ndarray, second: np.ndarray) -> float:
+    """Of the runs that have both; NaN where one of the two does not vary."""
+    known = np.isfinite(first) & np.isfinite(second)
+    if not known.any():
+        return math.nan
+    return float(_correlations(np.array([first[known], second[known]]))[0, 1])
+
+
 def _by_pattern(table: np.ndarray, kept: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Correlations over some rows; pairs are ranked over the rows that both columns have."""
     if kept.all():

@@ -52,6 +52,20 @@ def cube(table: "pl.DataFrame", metrics: Sequence[str]) -> Cube:
     return Cube(scores, tuple(axes[0]), tuple(axes[1]), tuple(seeds), tuple(metrics))
 
 
+def grid(table: "pl.DataFrame", metrics: Sequence[str]) -> Float[np.ndarray, "objective place seed metric"]:
+    """The same of one world, its settings as objectives and the places of their strengths; NaN where a run is missing.
+
+    The table has ``objective``, ``place`` and ``seed``.
+    """
+    names = ("objective", "place", "seed")
+    axes = [sorted(table[name].unique().to_list()) for name in names]
+    places = tuple(_places(table, name, known) for name, known in zip(names, axes))
+    scores = np.full((*map(len, axes), len(metrics)), np.nan)
+    for number, metric in enumerate(metrics):
+        scores[places[0], places[1], places[2], number] = column(table, metric)
+    return scores
+
+
 def column(table: "pl.DataFrame", name: str) -> Float[np.ndarray, " run"]:
     """A column as numbers; NaN where a run has none."""
     import polars as pl

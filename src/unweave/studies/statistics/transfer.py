@@ -4,6 +4,7 @@ A setting (objective and strength) is selected as the best by one metric on one 
 seed it is set against a setting drawn at random, by the same or another metric, on the same or other data.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ KINDS = ("same metric and data", "same metric, other data", "other metric, same 
 
 @dataclass(frozen=True)
 class Transfer:
-    """Probabilities to beat a random choice, by :data:`KINDS`, with 95 % intervals over seeds.
+    """Probabilities to beat a random choice, by :data:`KINDS`, with 95 % intervals over seeds and worlds.
 
     None where there is nothing to transfer to: a single data set, a single metric, a single seed.
     """
@@ -27,21 +28,27 @@ class Transfer:
     """[selected under, tried under], NaN on the diagonal."""
 
 
-def transfer(scores: Float[np.ndarray, "world setting seed metric"]) -> Transfer:
+def transfer(scores: Float[np.ndarray, "world setting seed metric"], *, some_worlds: bool = False) -> Transfer:
     """Probability that the selected setting beats a random other one, all selections and trials counted, not drawn.
 
+    With ``some_worlds`` these stand for others: intervals are over worlds too, and there is none of fewer than three.
     More is better for every metric. Ties count half. A missing run (NaN) neither wins nor is beaten.
     """
     if scores.ndim != 4 or scores.shape[1] < 2:
         raise ValueError(
             f"scores must be [world setting seed metric] with two settings or more, given shape {scores.shape}"
         )
-    wins = share_beaten(scores)
-    chosen = _best(scores)
-    by_seeds = {kind: _trials(wins, chosen, kind) for kind in KINDS}
+    by_seeds = {kind: _by_seeds(scores, kind) for kind in KINDS}
     share = {kind: None if found is None else float(np.nanmean(found)) for kind, found in by_seeds.items()}
-    interval = {kind: None if found is None else _interval(found) for kind, found in by_seeds.items()}
+    interval = {
+        kind: None if found is None else _interval(found, scores if some_worlds else None, kind)
+        for kind, found in by_seeds.items()
+    }
     return Transfer(share, interval, by_seeds)
+
+
+def _by_seeds(scores: Float[np.ndarray, "world setting seed metric"], kind: str) -> np.ndarray | None:
+    return _trials(share_beaten(scores), _best(scores), kind)
 
 
 def share_beaten(
@@ -60,9 +67,10 @@ def share_beaten(
 
 
 def _best(scores: np.ndarray) -> np.ndarray:
-    """The best setting by world, seed and metric; −1 where none was run."""
+    """The best setting by world, seed and metric; −1 where none was run, or none is better than another."""
     filled = np.where(np.isfinite(scores), scores, -np.inf)
-    return np.where(np.isfinite(filled).any(1), filled.argmax(1), -1)
+    least = np.where(np.isfinite(scores), scores, np.inf).min(1)
+    return np.where(filled.max(1) > least, filled.argmax(1), -1)
 
 
 def _trials(wins: np.ndarray, chosen: np.ndarray, kind: str) -> np.ndarray | None:
@@ -89,13 +97,20 @@ def _trials(wins: np.ndarray, chosen: np.ndarray, kind: str) -> np.ndarray | Non
     return mean if np.isfinite(mean).any() else None
 
 
-def _interval(by_seeds: np.ndarray) -> Interval | None:
-    """Delete one seed at a time, as selection and as trial: pairs that share a seed are not independent."""
-    n = len(by_seeds)
-    if n < 3:
-        return None
-    without = [np.delete(np.delete(by_seeds, one, 0), one, 1) for one in range(n)]
-    if any(not np.isfinite(part).any() for part in without):
-        return None
-    low, high = jackknife_interval(float(np.nanmean(by_seeds)), np.array([np.nanmean(part) for part in without]))
-    return max(0.0, low), min(1.0, high)
+def _interval(by_seeds: np.ndarray, scores: np.ndarray | None, kind: str) -> Interval | None:
+    """Delete one seed at a time, as selection and as trial; of ``scores`` one world at a time too.
+
+    None with fewer than three: what two give says nothing of others.
+    """
+    value = float(np.nanmean(by_seeds))
+    without = [[np.delete(np.delete(by_seeds, one, 0), one, 1) for one in range(len(by_seeds))]]
+    if scores is not None:
+        parts = (_by_seeds(np.delete(scores, one, 0), kind) for one in range(len(scores)))
+        without.append([part for part in parts if part is not None])
+    reach = 0.0
+    for some in without:
+        if len(some) < 3 or any(not np.isfinite(part).any() for part in some):
+            return None
+        _, high = jackknife_interval(value, np.array([np.nanmean(part) for part in some]))
+        reach = math.hypot(reach, high - value)
+    return max(0.0, value - reach), min(1.0, value + reach)

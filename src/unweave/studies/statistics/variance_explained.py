@@ -11,6 +11,9 @@ import numpy as np
 
 from unweave.studies.statistics.intervals import LEVEL, Interval
 
+ROUNDING = 1e-18
+"""Of a squared relative difference, up to which two values are equal."""
+
 
 @dataclass(frozen=True)
 class VarianceExplained:
@@ -43,7 +46,9 @@ def variance_explained(
     # R² = Σ_g n_g (m_g − m)² / Σ_i (x_i − m)²
     total = float(((found - found.mean()) ** 2).sum())
     within = float(((found - means[place]) ** 2).sum())
-    share = 1.0 - within / total if total > 0 else 0.0
+    if total <= ROUNDING * n * float(np.abs(found).max()) ** 2:
+        raise ValueError("nothing can be explained where all values are equal")
+    share = 1.0 - within / total
     adjusted = 1.0 - (1.0 - share) * (n - 1) / (n - k)
     return VarianceExplained(share, adjusted, _interval(share, n, k), n, k)
 

@@ -32,18 +32,19 @@ Held = dict[str, Tensors]
 
 @dataclass
 class Stack:
-    """One network of every model: parameters as rows, the optimiser's state, and buffers as rows."""
+    """One network of every model: parameters as rows, the optimiser's state, and buffers, those of fp32 as rows."""
 
     layout: Layout
     parameters: Float[Tensor, "model size"]
     state: Tensors
     moving: Layout
     moved: Float[Tensor, "model moving"]
+    others: Tensors
 
     @property
     def buffers(self) -> Tensors:
-        """The buffers by name: views of their rows."""
-        return self.moving.views(self.moved)
+        """The buffers by name; writing into them changes them."""
+        return self.moving.views(self.moved) | self.others
 
 
 class Losses(nn.Module):
@@ -182,10 +183,13 @@ class MappedFleet:
     def _move(self, fresh: Held) -> None:
         alive = self.alive[:, None]
         for name, tensors in fresh.items():
-            if tensors:
-                stack = self.stacks[name]
+            stack = self.stacks[name]
+            if tensors and stack.moving.names:
                 moved = stack.moving.rows({**stack.buffers, **tensors})
                 stack.moved.copy_(torch.where(alive, moved, stack.moved))
+            for part in stack.others.keys() & tensors.keys():
+                buffer = stack.others[part]
+                buffer.copy_(torch.where(_along(self.alive, buffer), tensors[part], buffer))
 
     def _optimiser(self, phase: Phase) -> Optimiser:
         return phase.optimiser or self.members.experiments[0].optimiser
@@ -220,9 +224,12 @@ def _stack(networks: list[nn.Module], optimiser: Optimiser | None) -> Stack:
     layout = layout_of(networks[0], aligned=True)
     parameters = torch.stack([layout.row(dict(network.named_parameters())) for network in networks])
     moving = layout_of(networks[0], aligned=True, buffers=True)
-    held = [moving.row(dict(network.named_buffers())) for network in networks] if moving.names else []
-    moved = torch.stack(held) if held else parameters.new_zeros(len(networks), 0)
-    return Stack(layout, parameters, optimiser.start_stack(parameters, layout) if optimiser else {}, moving, moved)
+    held = [dict(network.named_buffers()) for network in networks]
+    rows = [moving.row(buffers) for buffers in held] if moving.names else []
+    moved = torch.stack(rows) if rows else parameters.new_zeros(len(networks), 0)
+    others = {name: torch.stack([one[name] for one in held]) for name in held[0].keys() - set(moving.names)}
+    state = optimiser.start_stack(parameters, layout) if optimiser else {}
+    return Stack(layout, parameters, state, moving, moved, others)
 
 
 def _copied(held: Held) -> Held:
