@@ -19,6 +19,7 @@ from interpreted import _far  # beside this file; it mends the interpreter's pro
 from unweave.data.synthetic import SynthLin, SynthNonLin
 from unweave.data.world import World
 from unweave.models import OBJECTIVES, Likelihood
+from unweave.models.kernels import small
 from unweave.models.kernels.adam import adagrad_stack
 from unweave.models.kernels.dense_stack import dense_kernels
 from unweave.models.kernels.small import small_stack
@@ -191,7 +192,9 @@ def _parts(fleet: Fleet) -> list[torch.Tensor]:
 
 
 if __name__ == "__main__":
-    name, _, precision = sys.argv[1].partition(" in ")
+    asked = sys.argv[1].removeprefix("known ")
+    small.KNOWN = int(asked != sys.argv[1])
+    name, _, precision = asked.partition(" in ")
     others = {"adagrad": adagrad, "failing": failing, "resuming": resuming}
     with watched():
         if name in others:

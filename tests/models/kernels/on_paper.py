@@ -13,31 +13,56 @@ import torch
 
 
 class Memory:
-    """A part of shared memory: a flat buffer, where it begins, its shape."""
+    """A part of shared memory: a flat buffer, where it begins, its shape and the steps of its axes."""
 
-    def __init__(self, flat, begin, shape, order=None):
-        self.flat, self.begin, self.shape, self.order = flat, begin, list(shape), order
+    def __init__(self, flat, begin, shape, steps=None):
+        self.flat, self.begin, self.shape = flat, begin, list(shape)
+        self.steps = steps or [math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
 
     def index(self, i):
-        return Memory(self.flat, self.begin + int(i) * math.prod(self.shape[1:]), self.shape[1:])
+        return Memory(self.flat, self.begin + int(i) * self.steps[0], self.shape[1:], self.steps[1:])
+
+    def slice(self, start, length, dim=0):
+        shape = [*self.shape[:dim], length, *self.shape[dim + 1 :]]
+        return Memory(self.flat, self.begin + start * self.steps[dim], shape, self.steps)
 
     def _reinterpret(self, dtype, shape, layout):
-        assert self.begin + math.prod(shape) <= len(self.flat), "beyond the buffer"
-        return Memory(self.flat, self.begin, shape)
+        found = Memory(self.flat, self.begin, shape, layout.steps(shape) if isinstance(layout, Apart) else None)
+        last = sum((size - 1) * step for size, step in zip(found.shape, found.steps))
+        assert found.begin >= 0, "before the buffer"
+        assert found.begin + last < len(self.flat), "beyond the buffer"
+        return found
 
     def permute(self, order):
-        return Memory(self.flat, self.begin, self.shape, order)
+        return Memory(self.flat, self.begin, [self.shape[axis] for axis in order], [self.steps[axis] for axis in order])
 
     @property
     def values(self):
-        found = self.flat[self.begin : self.begin + math.prod(self.shape)].view(self.shape)
-        return found if self.order is None else found.permute(self.order)
+        return self.flat.as_strided(self.shape, self.steps, self.begin)
 
     def load(self, layout):
         return self.values.float()
 
     def store(self, value):
         self.values.copy_(value)
+
+
+class Apart:
+    """Shared memory whose rows stand apart by some values."""
+
+    def __init__(self, pairs, shape, order):
+        ((self.run, self.between),), self.order = pairs, order
+
+    @classmethod
+    def with_identity_for(cls, pairs, shape, order):
+        return cls(pairs, shape, order)
+
+    def steps(self, shape):
+        quick, slow = self.order
+        assert shape[quick] == self.run
+        found = [1, 1]
+        found[slow] = self.run + self.between
+        return found
 
 
 class Boxes:
@@ -164,12 +189,15 @@ def language(machine: Machine) -> SimpleNamespace:
         constexpr=object,
         bfloat16=torch.bfloat16,
         float32=torch.float32,
+        int32=torch.int32,
         int64=torch.int64,
         program_id=lambda _: Number(machine.program),
         num_warps=lambda: 4,
         minimum=min,
         static_range=range,
         thread_barrier=lambda: None,
+        PaddedSharedLayout=Apart,
+        SwizzledSharedLayout=lambda *_: None,
         NVMMASharedLayout=lambda *_, **__: None,
         NVMMADistributedLayout=lambda *_: None,
         BlockedLayout=lambda *_: None,
@@ -181,6 +209,13 @@ def language(machine: Machine) -> SimpleNamespace:
         store=store,
         where=torch.where,
         sum=lambda value, axis: value.sum(axis),
+        join=lambda one, other: torch.stack((one, other), -1),
+        reshape=torch.reshape,
+        convert_layout=lambda value, layout: value,
+        exp=torch.exp,
+        log=torch.log,
+        abs=torch.abs,
+        maximum=lambda one, other: one.clamp(min=other),
     )
 
 
@@ -220,6 +255,8 @@ def worked_out(*modules) -> None:
         ),
         "warpgroup_mma": machine.product,
         "warpgroup_mma_wait": machine.product_wait,
+        "packed": lambda *four: torch.stack(four, -1).bfloat16().view(torch.int64)[..., 0],
+        "_thin": lambda *_: None,
         "add_up": lambda parts, out: out.copy_(parts.sum(1)),
     }
     for module in modules:

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 import torch
 
 from unweave.models.kernels import copies
-from unweave.models.kernels.copies import TUNED, Shares, images_of
+from unweave.models.kernels.copies import TUNED, WAITING, Shares, images_of
 from unweave.models.kernels.join import Join
+from unweave.models.kernels.pixels import BITS, MASKS, Frame
 from unweave.training.fleet import choice
 
 
@@ -43,7 +45,7 @@ def agrees(found: dict[str, float], sums: float) -> bool:
 @pytest.mark.skipif(not has_gluon(), reason="this Triton has no Gluon")
 def test_on_paper_every_kernel_is_right_and_no_bit_depends_on_the_division() -> None:
     found = beside_float64("paper")
-    assert len(found) == len(TUNED)
+    assert len(found) == len(TUNED) + len(WAITING)
     assert all(agrees(one, 1e-6) for one in found.values()), found
 
 
@@ -54,7 +56,7 @@ def test_on_paper_every_kernel_is_right_and_no_bit_depends_on_the_division() -> 
 )
 def test_on_a_card_every_kernel_is_right_and_no_bit_depends_on_the_fleet() -> None:
     found = beside_float64("cuda")
-    assert len(found) == len(TUNED)
+    assert len(found) == len(TUNED) + len(WAITING)
     # the matrix units add up many products with fewer digits than fp32 has
     assert all(agrees(one, 1e-4) for one in found.values()), found
 
@@ -111,6 +113,23 @@ def test_the_environment_turns_them_off(asked: list[Exception], monkeypatch: pyt
     assert not served()
     monkeypatch.setenv(copies.SWITCH, "1")
     assert served()
+
+
+def test_the_loss_is_made_so_only_where_it_is_asked_for(
+    asked: list[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fits(frame: Frame) -> bool:
+        return copies._is_tried("loss", torch.zeros(1).bfloat16()) and copies._fits_loss(join, frame)
+
+    join, frame = Join(32, 32, 1, 32, 4, 64, 0), Frame(MASKS, 1, 64, 64, 0, 0)
+    monkeypatch.delenv(copies.TRY, raising=False)
+    assert not fits(frame)
+    monkeypatch.setenv(copies.TRY, "loss")
+    assert fits(frame)
+    assert not fits(replace(frame, packing=BITS))
+    assert not fits(replace(frame, height=60, top=2))
+    monkeypatch.setenv(copies.SWITCH, "0")
+    assert not fits(frame)
 
 
 def test_no_other_device_is_asked() -> None:

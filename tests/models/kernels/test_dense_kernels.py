@@ -31,6 +31,9 @@ def interpreted(case: str) -> dict[str, float]:
     "case",
     [
         "mixed latents",
+        "known mixed latents",
+        pytest.param("known tanh", marks=pytest.mark.slow),
+        pytest.param("known autoencoder", marks=pytest.mark.slow),
         pytest.param("tanh", marks=pytest.mark.slow),
         pytest.param("linear", marks=pytest.mark.slow),
         pytest.param("autoencoder", marks=pytest.mark.slow),

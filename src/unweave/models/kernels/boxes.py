@@ -37,10 +37,16 @@ def image_boxes(images: Tensor, beside: int = 1) -> TensorDescriptor:
 
 
 def flat_boxes(small: Tensor) -> TensorDescriptor:
-    """Pixels of all small images, one after the other; a box is one image."""
-    height, width, channels = small.shape[2:]
-    shape = [small.numel() // channels, channels]
-    return TensorDescriptor(small, shape, [channels, 1], [height * width, channels], swizzled(channels, 2))
+    """As ``pixel_boxes``; a box is one image."""
+    return pixel_boxes(small, small.shape[2] * small.shape[3])
+
+
+def pixel_boxes(small: Tensor, n_pixels: int) -> TensorDescriptor:
+    """Pixels of all small images, one after the other; a box is some of them."""
+    channels = small.shape[4]
+    return TensorDescriptor(
+        small, [small.numel() // channels, channels], [channels, 1], [n_pixels, channels], swizzled(channels, 2)
+    )
 
 
 def weight_boxes(join: Join, weights: Tensor, pieces: int) -> TensorDescriptor:

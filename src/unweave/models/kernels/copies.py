@@ -8,13 +8,16 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
 from unweave.models.kernels.aside import Later, in_turn
 from unweave.models.kernels.join import Join
 from unweave.shapes import Float, Tensor
+
+if TYPE_CHECKING:
+    from unweave.models.kernels.pixels import Frame
 
 SWITCH = "UNWEAVE_COPIES"
 
@@ -52,6 +55,12 @@ TUNED: dict[tuple[str, int, int, int, bool], Shares] = {
 }
 """By kernel, height of the small image, big and small channels, and whether it is a slope that passes a rectifier, for
 bf16 on an H200 (benchmarks/NOTES.md)."""
+
+TRY = "UNWEAVE_TRY"
+"""Names, in the environment, of kernels that are right on paper and wait to be timed on a card."""
+
+WAITING: dict[str, Shares] = {"loss": Shares(264, 128, 5, 8)}
+"""Of the loss: programs, pixels in a portion, portions on the way, warps."""
 
 
 def down_copied(
@@ -110,6 +119,34 @@ def correlate_copied(join: Join, big: Tensor, small: Tensor, gradients: Float[Te
         return True
 
     return _or_nothing(made) is not None
+
+
+def loss_copied(
+    join: Join, frame: "Frame", examples: Tensor, small: Tensor, weights: Tensor
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """What ``last_forward`` makes of one channel, where the copy engine is asked for and serves this layer."""
+    if not _is_tried("loss", small) or not _fits_loss(join, frame) or not _fits_weights(join, weights):
+        return None
+
+    def made() -> tuple[Tensor, Tensor, Tensor]:
+        from unweave.models.kernels.copied_last import loss_by_copies
+
+        return loss_by_copies(join, examples, small, weights, WAITING["loss"])
+
+    return _or_nothing(made)
+
+
+def _is_tried(name: str, images: Tensor) -> bool:
+    asked = name in os.environ.get(TRY, "").split(",") and os.environ.get(SWITCH) != "0"
+    return asked and not _FAILURES and is_hopper(images.device) and _is_copied(images)
+
+
+def _fits_loss(join: Join, frame: "Frame") -> bool:
+    from unweave.models.kernels.pixels import MASKS  # not without Triton, as this module is
+
+    whole = (frame.height, frame.width, frame.top, frame.left) == (2 * join.height, 2 * join.width, 0, 0)
+    known = (join.height, join.width, join.n_small, join.kernel, frame.channels) == (32, 32, 32, 4, 1)
+    return whole and known and frame.packing == MASKS
 
 
 WHOLE = 64

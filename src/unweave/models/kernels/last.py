@@ -12,6 +12,7 @@ import triton.language as tl
 
 from unweave.models.kernels.aside import Later, in_turn
 from unweave.models.kernels.convolutions import Join, Tiles
+from unweave.models.kernels.copies import loss_copied
 from unweave.models.kernels.first import taps_padded
 from unweave.models.kernels.pixels import IMAGES_AT_ONCE, Frame, pitch, stored_pixels
 from unweave.models.kernels.sums import add_up
@@ -42,6 +43,9 @@ def last_forward(
     """
     n_models, n_batch = small.shape[:2]
     fused = examples is not None
+    copied = loss_copied(join, frame, examples, small, weights) if examples is not None else None
+    if copied is not None:
+        return copied
     shape = (n_models, n_batch, join.height, join.width, 4 * pitch(frame.channels))
     pixels = torch.empty(shape, dtype=small.dtype if fused else torch.float32, device=small.device)
     loss = torch.empty(n_models, n_batch, dtype=torch.float32, device=small.device)

@@ -36,6 +36,12 @@ WARPS = 4
 PRODUCT = "tf32x3"
 """How products are made: three of tf32, which is fp32 to its last bits."""
 
+KNOWN = 0
+"""1: kernels are compiled for the sizes of their layers; not timed on a card yet."""
+
+LIMIT = 0
+"""Registers of a thread at most; 0: as many as the compiler takes."""
+
 ROWS = 64
 """Rows of a batch that are worked on at a time. Fixed: a model's bits depend on it."""
 
@@ -97,6 +103,7 @@ class SmallStack:
     likelihood: int
     variance: float
     optimiser: Adam
+    fields: tuple[int, ...] = ()
     scratch: dict[tuple[int, int], Float[Tensor, "model size"]] = field(default_factory=dict)
 
     def advance(self, state: "SmallState", drawn: "SmallDraws", first: int, begin: int, count: int) -> None:
@@ -114,7 +121,8 @@ class SmallStack:
             at.sampled_at, at.code_pitch, at.outputs_at, at.outputs_slope_at, at.sampled_slope_at, n_batch,
             self.n_inputs, self.latents, self.noisy, self.likelihood, self.table.shape[1], self.width,
             triton.next_power_of_2(self.places.code_pitch), _padded(n_batch, ROWS), ROWS, PRODUCT,
-            num_warps=WARPS, num_stages=1,
+            self.fields if KNOWN else None, self.n_encoder, _width(self.n_inputs, self.width) if KNOWN else self.width,
+            num_warps=WARPS, num_stages=1, maxnreg=LIMIT or None,
         )  # fmt: skip
 
     def _scratch(self, n_models: int, n_batch: int, device: torch.device) -> Tensor:
@@ -188,6 +196,7 @@ def small_stack(
         likelihood,
         variance_of(architecture.likelihood),
         optimiser,
+        tuple(value for layer in table for value in layer),
     )
 
 
@@ -258,6 +267,12 @@ def _padded(size: int, to: int) -> int:
     return -(-size // to) * to
 
 
+@triton.constexpr_function
+def _width(size: int, most: int) -> int:
+    """Inputs or outputs of a layer that are worked on at a time, where its size is known."""
+    return min(most, triton.next_power_of_2(max(16, size)))
+
+
 @triton.jit(do_not_specialize=["n_models", "begin", "count", "first_step", "n_layers", "n_encoder", "term_stride"])
 def _steps(
     parameters, first, second, store, rows, noise, correction, root, rates, weight, warmup, failed_at,
@@ -269,7 +284,7 @@ def _steps(
     OUTPUTS_SLOPE: tl.constexpr, SAMPLED_SLOPE: tl.constexpr, N_BATCH: tl.constexpr,
     N_INPUTS: tl.constexpr, LATENTS: tl.constexpr, NOISY: tl.constexpr, LIKELIHOOD: tl.constexpr,
     FIELDS: tl.constexpr, WIDTH: tl.constexpr, CODE: tl.constexpr, ALL_ROWS: tl.constexpr,
-    ROWS: tl.constexpr, PRODUCT: tl.constexpr,
+    ROWS: tl.constexpr, PRODUCT: tl.constexpr, LAYERS: tl.constexpr, N_ENCODER: tl.constexpr, ACROSS: tl.constexpr,
 ):  # fmt: skip
     model = tl.program_id(0).to(tl.int64)
     parameters += model * SIZE
@@ -285,14 +300,18 @@ def _steps(
         for tile in range(0, ALL_ROWS, ROWS):
             row = tile + tl.arange(0, ROWS)
             chosen = tl.load(rows + drawn + row, mask=row < N_BATCH, other=0)
-            for across in range(0, N_INPUTS, WIDTH):
-                column = across + tl.arange(0, WIDTH)
+            for across in range(0, N_INPUTS, ACROSS):
+                column = across + tl.arange(0, ACROSS)
                 there = (row < N_BATCH)[:, None] & (column < N_INPUTS)[None, :]
                 x = tl.load(store + chosen[:, None] * N_INPUTS + column[None, :], mask=there, other=0.0)
                 _put(scratch, EXAMPLES, EXAMPLES_PITCH, row, column, x, ALL_ROWS)
         tl.debug_barrier()
-        for number in range(n_encoder):
-            _forward(scratch, parameters, table + number * FIELDS, WIDTH, ALL_ROWS, ROWS, PRODUCT)
+        if LAYERS is None:
+            for number in range(n_encoder):
+                _forward(scratch, parameters, table + number * FIELDS, WIDTH, ALL_ROWS, ROWS, PRODUCT)
+        else:
+            for number in tl.static_range(N_ENCODER):
+                _forward_known(scratch, parameters, LAYERS, number * FIELDS, WIDTH, ALL_ROWS, ROWS, PRODUCT)
         costs = tl.zeros((ROWS, CODE), dtype=tl.float32)
         for tile in range(0, ALL_ROWS, ROWS):
             row = tile + tl.arange(0, ROWS)
@@ -315,13 +334,17 @@ def _steps(
             _put(scratch, SAMPLED, CODE_PITCH, row, latent, sampled, ALL_ROWS)
         total_kl = tl.sum(tl.sum(costs, axis=1), axis=0) / N_BATCH
         tl.debug_barrier()
-        for number in range(n_encoder, n_layers):
-            _forward(scratch, parameters, table + number * FIELDS, WIDTH, ALL_ROWS, ROWS, PRODUCT)
-        losses = tl.zeros((ROWS, WIDTH), dtype=tl.float32)
+        if LAYERS is None:
+            for number in range(n_encoder, n_layers):
+                _forward(scratch, parameters, table + number * FIELDS, WIDTH, ALL_ROWS, ROWS, PRODUCT)
+        else:
+            for number in tl.static_range(N_ENCODER, len(LAYERS) // FIELDS):
+                _forward_known(scratch, parameters, LAYERS, number * FIELDS, WIDTH, ALL_ROWS, ROWS, PRODUCT)
+        losses = tl.zeros((ROWS, ACROSS), dtype=tl.float32)
         for tile in range(0, ALL_ROWS, ROWS):
             row = tile + tl.arange(0, ROWS)
-            for across in range(0, N_INPUTS, WIDTH):
-                column = across + tl.arange(0, WIDTH)
+            for across in range(0, N_INPUTS, ACROSS):
+                column = across + tl.arange(0, ACROSS)
                 inside = (row < N_BATCH)[:, None] & (column < N_INPUTS)[None, :]
                 x = _take(scratch, EXAMPLES, EXAMPLES_PITCH, row, column, ALL_ROWS)
                 output = _take(scratch, OUTPUTS, EXAMPLES_PITCH, row, column, ALL_ROWS)
@@ -348,11 +371,18 @@ def _steps(
         alive = good
         rate, divisor = tl.load(rates + model) / tl.load(correction + place), tl.load(root + place)
         tl.debug_barrier()
-        for number in range(n_layers - n_encoder):
-            _backward(
-                scratch, parameters, first, second, table + (n_layers - 1 - number) * FIELDS, good, rate, divisor,
-                beta1, beta2, rest1, rest2, epsilon, WIDTH, ALL_ROWS, ROWS, PRODUCT,
-            )  # fmt: skip
+        if LAYERS is None:
+            for number in range(n_layers - n_encoder):
+                _backward(
+                    scratch, parameters, first, second, table + (n_layers - 1 - number) * FIELDS, good, rate, divisor,
+                    beta1, beta2, rest1, rest2, epsilon, WIDTH, ALL_ROWS, ROWS, PRODUCT,
+                )  # fmt: skip
+        else:
+            for number in tl.static_range(len(LAYERS) // FIELDS - N_ENCODER):
+                _backward_known(
+                    scratch, parameters, first, second, LAYERS, (len(LAYERS) // FIELDS - 1 - number) * FIELDS, good,
+                    rate, divisor, beta1, beta2, rest1, rest2, epsilon, WIDTH, ALL_ROWS, ROWS, PRODUCT,
+                )  # fmt: skip
         pull = share * beta / N_BATCH
         for tile in range(0, ALL_ROWS, ROWS):
             row = tile + tl.arange(0, ROWS)
@@ -373,11 +403,18 @@ def _steps(
             by_mean = tl.where(inside, by_mean, 0.0)
             _put(scratch, SAMPLED_SLOPE + CODE_PITCH, CODE_PITCH, row, latent, by_mean, ALL_ROWS)
         tl.debug_barrier()
-        for number in range(n_encoder):
-            _backward(
-                scratch, parameters, first, second, table + (n_encoder - 1 - number) * FIELDS, good, rate, divisor,
-                beta1, beta2, rest1, rest2, epsilon, WIDTH, ALL_ROWS, ROWS, PRODUCT,
-            )  # fmt: skip
+        if LAYERS is None:
+            for number in range(n_encoder):
+                _backward(
+                    scratch, parameters, first, second, table + (n_encoder - 1 - number) * FIELDS, good, rate, divisor,
+                    beta1, beta2, rest1, rest2, epsilon, WIDTH, ALL_ROWS, ROWS, PRODUCT,
+                )  # fmt: skip
+        else:
+            for number in tl.static_range(N_ENCODER):
+                _backward_known(
+                    scratch, parameters, first, second, LAYERS, (N_ENCODER - 1 - number) * FIELDS, good, rate, divisor,
+                    beta1, beta2, rest1, rest2, epsilon, WIDTH, ALL_ROWS, ROWS, PRODUCT,
+                )  # fmt: skip
 
 
 @triton.jit
@@ -397,21 +434,70 @@ def _put(scratch, at, pitch, row, column, value, ALL_ROWS: tl.constexpr):
 def _forward(
     scratch, parameters, layer, WIDTH: tl.constexpr, ALL_ROWS: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr
 ):
-    """x Wᵀ + b through the layer's activation."""
-    n_inputs, n_outputs = tl.load(layer), tl.load(layer + 1)
-    weight_at, bias_at = tl.load(layer + 2), tl.load(layer + 3)
-    input_at, input_pitch, output_at, output_pitch = (
-        tl.load(layer + 4), tl.load(layer + 5), tl.load(layer + 6), tl.load(layer + 7)
+    """A layer of the table, forward."""
+    _through(
+        scratch, parameters, tl.load(layer), tl.load(layer + 1), tl.load(layer + 2), tl.load(layer + 3),
+        tl.load(layer + 4), tl.load(layer + 5), tl.load(layer + 6), tl.load(layer + 7), tl.load(layer + 8),
+        WIDTH, WIDTH, ALL_ROWS, ROWS, PRODUCT,
     )  # fmt: skip
-    activation = tl.load(layer + 8)
-    for across in range(0, n_outputs, WIDTH):
-        n = across + tl.arange(0, WIDTH)
+
+
+@triton.jit
+def _forward_known(
+    scratch, parameters, LAYERS: tl.constexpr, AT: tl.constexpr, WIDTH: tl.constexpr, ALL_ROWS: tl.constexpr,
+    ROWS: tl.constexpr, PRODUCT: tl.constexpr,
+):  # fmt: skip
+    """A layer whose sizes and places are known, forward."""
+    _through(
+        scratch, parameters, LAYERS[AT], LAYERS[AT + 1], LAYERS[AT + 2], LAYERS[AT + 3], LAYERS[AT + 4],
+        LAYERS[AT + 5], LAYERS[AT + 6], LAYERS[AT + 7], LAYERS[AT + 8],
+        _width(LAYERS[AT], WIDTH), _width(LAYERS[AT + 1], WIDTH), ALL_ROWS, ROWS, PRODUCT,
+    )  # fmt: skip
+
+
+@triton.jit
+def _backward(
+    scratch, parameters, first, second, layer, good, rate, root, beta1, beta2, rest1, rest2, epsilon,
+    WIDTH: tl.constexpr, ALL_ROWS: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
+):  # fmt: skip
+    """A layer of the table, backward."""
+    _back(
+        scratch, parameters, first, second, tl.load(layer), tl.load(layer + 1), tl.load(layer + 2), tl.load(layer + 3),
+        tl.load(layer + 4), tl.load(layer + 5), tl.load(layer + 7), tl.load(layer + 9), tl.load(layer + 10),
+        tl.load(layer + 11), tl.load(layer + 12), tl.load(layer + 13), good, rate, root, beta1, beta2, rest1, rest2,
+        epsilon, WIDTH, WIDTH, ALL_ROWS, ROWS, PRODUCT,
+    )  # fmt: skip
+
+
+@triton.jit
+def _backward_known(
+    scratch, parameters, first, second, LAYERS: tl.constexpr, AT: tl.constexpr, good, rate, root, beta1, beta2, rest1,
+    rest2, epsilon, WIDTH: tl.constexpr, ALL_ROWS: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
+):  # fmt: skip
+    """A layer whose sizes and places are known, backward."""
+    _back(
+        scratch, parameters, first, second, LAYERS[AT], LAYERS[AT + 1], LAYERS[AT + 2], LAYERS[AT + 3], LAYERS[AT + 4],
+        LAYERS[AT + 5], LAYERS[AT + 7], LAYERS[AT + 9], LAYERS[AT + 10], LAYERS[AT + 11], LAYERS[AT + 12],
+        LAYERS[AT + 13], good, rate, root, beta1, beta2, rest1, rest2, epsilon,
+        _width(LAYERS[AT], WIDTH), _width(LAYERS[AT + 1], WIDTH), ALL_ROWS, ROWS, PRODUCT,
+    )  # fmt: skip
+
+
+@triton.jit
+def _through(
+    scratch, parameters, n_inputs, n_outputs, weight_at, bias_at, input_at, input_pitch, output_at, output_pitch,
+    activation, INPUTS: tl.constexpr, OUTPUTS: tl.constexpr, ALL_ROWS: tl.constexpr, ROWS: tl.constexpr,
+    PRODUCT: tl.constexpr,
+):  # fmt: skip
+    """x Wᵀ + b through the layer's activation."""
+    for across in range(0, n_outputs, OUTPUTS):
+        n = across + tl.arange(0, OUTPUTS)
         bias = tl.load(parameters + bias_at + n, mask=n < n_outputs, other=0.0)
         for tile in range(0, ALL_ROWS, ROWS):
             row = tile + tl.arange(0, ROWS)
-            y = tl.zeros((ROWS, WIDTH), dtype=tl.float32)
-            for down in range(0, n_inputs, WIDTH):
-                k = down + tl.arange(0, WIDTH)
+            y = tl.zeros((ROWS, OUTPUTS), dtype=tl.float32)
+            for down in range(0, n_inputs, INPUTS):
+                k = down + tl.arange(0, INPUTS)
                 inside = (k < n_inputs)[:, None] & (n < n_outputs)[None, :]
                 places = weight_at + n[None, :] * n_inputs + k[:, None]
                 weights = tl.load(parameters + places, mask=inside, other=0.0)
@@ -427,23 +513,19 @@ def _forward(
 
 
 @triton.jit
-def _backward(
-    scratch, parameters, first, second, layer, good, rate, root, beta1, beta2, rest1, rest2, epsilon,
-    WIDTH: tl.constexpr, ALL_ROWS: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
+def _back(
+    scratch, parameters, first, second, n_inputs, n_outputs, weight_at, bias_at, input_at, input_pitch, output_pitch,
+    slope_at, below_at, activation, goes, adds, good, rate, root, beta1, beta2, rest1, rest2, epsilon,
+    INPUTS: tl.constexpr, OUTPUTS: tl.constexpr, ALL_ROWS: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip
     """The slope by the layer's input, then one update of its weights and bias by Adam."""
-    n_inputs, n_outputs = tl.load(layer), tl.load(layer + 1)
-    weight_at, bias_at = tl.load(layer + 2), tl.load(layer + 3)
-    input_at, input_pitch, output_pitch = tl.load(layer + 4), tl.load(layer + 5), tl.load(layer + 7)
-    slope_at, below_at, activation = tl.load(layer + 9), tl.load(layer + 10), tl.load(layer + 11)
-    goes, adds = tl.load(layer + 12), tl.load(layer + 13)
-    for across in range(0, n_inputs * goes, WIDTH):
-        k = across + tl.arange(0, WIDTH)
+    for across in range(0, n_inputs * goes, INPUTS):
+        k = across + tl.arange(0, INPUTS)
         for tile in range(0, ALL_ROWS, ROWS):
             row = tile + tl.arange(0, ROWS)
-            below = tl.zeros((ROWS, WIDTH), dtype=tl.float32)
-            for down in range(0, n_outputs, WIDTH):
-                n = down + tl.arange(0, WIDTH)
+            below = tl.zeros((ROWS, INPUTS), dtype=tl.float32)
+            for down in range(0, n_outputs, OUTPUTS):
+                n = down + tl.arange(0, OUTPUTS)
                 inside = (n < n_outputs)[:, None] & (k < n_inputs)[None, :]
                 places = weight_at + n[:, None] * n_inputs + k[None, :]
                 weights = tl.load(parameters + places, mask=inside, other=0.0)
@@ -457,19 +539,19 @@ def _backward(
             _put(scratch, below_at, input_pitch, row, k, below, ALL_ROWS)
     # everyone has read the weights that now change
     tl.debug_barrier()
-    for across in range(0, n_outputs, WIDTH):
-        n = across + tl.arange(0, WIDTH)
-        summed = tl.zeros((ROWS, WIDTH), dtype=tl.float32)
+    for across in range(0, n_outputs, OUTPUTS):
+        n = across + tl.arange(0, OUTPUTS)
+        summed = tl.zeros((ROWS, OUTPUTS), dtype=tl.float32)
         for tile in range(0, ALL_ROWS, ROWS):
             summed += _take(scratch, slope_at, output_pitch, tile + tl.arange(0, ROWS), n, ALL_ROWS)
         adam_at(
             parameters, first, second, None, bias_at + n, tl.sum(summed, axis=0), (n < n_outputs) & good, rate, root,
             beta1, beta2, rest1, rest2, epsilon,
         )  # fmt: skip
-        for down in range(0, n_inputs, WIDTH):
-            k = down + tl.arange(0, WIDTH)
+        for down in range(0, n_inputs, INPUTS):
+            k = down + tl.arange(0, INPUTS)
             inside = (n < n_outputs)[:, None] & (k < n_inputs)[None, :] & good
-            total = tl.zeros((WIDTH, WIDTH), dtype=tl.float32)
+            total = tl.zeros((OUTPUTS, INPUTS), dtype=tl.float32)
             for tile in range(0, ALL_ROWS, ROWS):
                 row = tile + tl.arange(0, ROWS)
                 slope = _take(scratch, slope_at, output_pitch, row, n, ALL_ROWS)
