@@ -5,7 +5,7 @@ down, a transposed one up. Weights have PyTorch's shape, [small, big, row, colum
 channels products are made of patches by PyTorch; wider ones go through GPU kernels.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import torch
@@ -19,6 +19,8 @@ from unweave.models.normalisation import BatchNorm, SpectralNorm
 from unweave.shapes import Float, Tensor
 
 Way = Literal["down", "up"]
+Made = Callable[..., Any]
+"""A tensor, or several, of stacked ones."""
 
 Big = Float[Tensor, "model batch height2 width2 big"]
 Small = Float[Tensor, "model batch height width small"]
@@ -78,8 +80,13 @@ class Mapped:
         self.product, self.way = product, way
 
     def __call__(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        found: Tensor = _OfOne.apply(x, weight, bias, self.way, self.product)
+        found: Tensor = _OfOne.apply(self.stacked, x, weight, bias)
         return found
+
+    def stacked(self, x: Tensor, weight: Weights, bias: Tensor) -> Tensor:
+        """The layer of all models."""
+        made: Tensor = Join.apply(x, weight, bias, self.way, self.product)
+        return made
 
 
 class MappedTrunk:
@@ -96,10 +103,10 @@ class MappedTrunk:
         self.n_layers, self.leak = len(layers), leak
 
     def __call__(self, x: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        found: Tensor = _TrunkOfOne.apply(x, self, *(parameters[name] for name in self.layout.names))
+        found: Tensor = _OfOne.apply(self.stacked, x, *(parameters[name] for name in self.layout.names))
         return found
 
-    def stacked(self, x: Float[Tensor, "model batch channel height width"], given: Sequence[Tensor]) -> Tensor:
+    def stacked(self, x: Float[Tensor, "model batch channel height width"], *given: Tensor) -> Tensor:
         """The last images of all models."""
         from unweave.models.kernels.encoder import Encoded, join_of
 
@@ -128,10 +135,10 @@ class MappedDecoder:
         self.joins = [join_of(self.layout, str(place), (height << place, width << place)) for place in places]
 
     def __call__(self, x: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-        found: Tensor = _TrunkOfOne.apply(x, self, *(parameters[name] for name in self.layout.names))
+        found: Tensor = _OfOne.apply(self.stacked, x, *(parameters[name] for name in self.layout.names))
         return found
 
-    def stacked(self, x: Float[Tensor, "model batch channel height width"], given: Sequence[Tensor]) -> Tensor:
+    def stacked(self, x: Float[Tensor, "model batch channel height width"], *given: Tensor) -> Tensor:
         """The outputs of all models."""
         from unweave.models.kernels.decoder import Decoded
 
@@ -139,29 +146,13 @@ class MappedDecoder:
         return made
 
 
-class _TrunkOfOne(torch.autograd.Function):
-    """Stands for the trunk or decoder of one model until ``vmap`` asks for that of all."""
-
-    @staticmethod
-    def forward(x: Tensor, trunk: MappedTrunk | MappedDecoder, *given: Tensor) -> Tensor:
-        raise NotImplementedError("these layers are only made for many models")
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None: ...
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int | None, ...], x: Tensor, trunk: MappedTrunk | MappedDecoder, *given: Tensor
-    ) -> tuple[Tensor, int]:
-        stacked = [_along(info, one, dim) for one, dim in zip((x, *given), (in_dims[0], *in_dims[2:]))]
-        return trunk.stacked(stacked[0], stacked[1:]), 0
-
-
 class MappedSpectralNorm:
     """W / σ(W) with the next u and v; only to be called under ``torch.vmap``."""
 
     def __call__(self, weight: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        found: tuple[Tensor, Tensor, Tensor] = _SpectralNormOfOne.apply(weight, u, v)
+        from unweave.models.kernels.spectral import Normalised
+
+        found: tuple[Tensor, Tensor, Tensor] = _OfOne.apply(Normalised.apply, weight, u, v)
         return found
 
 
@@ -169,44 +160,14 @@ class MappedBatchNorm:
     """Rectifier and batch norm, with the next running statistics; only to be called under ``torch.vmap``."""
 
     def __call__(self, *given: Tensor, **setting: float) -> tuple[Tensor, Tensor, Tensor]:
-        found: tuple[Tensor, Tensor, Tensor] = _BatchNormOfOne.apply(*given, setting)
-        return found
-
-
-class _SpectralNormOfOne(torch.autograd.Function):
-    """Stands for the norm of one model until ``vmap`` asks for that of all."""
-
-    @staticmethod
-    def forward(weight: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        raise NotImplementedError("these layers are only made for many models")
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None: ...
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Tensor) -> tuple[Any, tuple[int, int, int]]:
-        from unweave.models.kernels.spectral import Normalised
-
-        return Normalised.apply(*(_along(info, one, dim) for one, dim in zip(given, in_dims))), (0, 0, 0)
-
-
-class _BatchNormOfOne(torch.autograd.Function):
-    """Stands for the norm of one model until ``vmap`` asks for that of all."""
-
-    @staticmethod
-    def forward(*given: Any) -> tuple[Tensor, Tensor, Tensor]:
-        raise NotImplementedError("these layers are only made for many models")
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None: ...
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Any, tuple[int, int, int]]:
         from unweave.models.kernels.batch_norm import Norm, Setting
 
-        *tensors, setting = given
-        stacked = [_along(info, one, dim) for one, dim in zip(tensors, in_dims)]
-        return Norm.apply(*stacked, Setting(**setting)), (0, 0, 0)
+        def stacked(*tensors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            made: tuple[Tensor, Tensor, Tensor] = Norm.apply(*tensors, Setting(**setting))
+            return made
+
+        found: tuple[Tensor, Tensor, Tensor] = _OfOne.apply(stacked, *given)
+        return found
 
 
 def _along(info: Any, one: Tensor, dim: int | None) -> Float[Tensor, "model ..."]:
@@ -214,19 +175,19 @@ def _along(info: Any, one: Tensor, dim: int | None) -> Float[Tensor, "model ..."
 
 
 class _OfOne(torch.autograd.Function):
-    """Stands for the layer of one model until ``vmap`` asks for that of all."""
+    """Stands for what is made of one model's tensors until ``vmap`` asks for ``made`` of all models' together."""
 
     @staticmethod
-    def forward(x: Tensor, weight: Tensor, bias: Tensor, way: Way, product: str) -> Tensor:
-        raise NotImplementedError("this layer is only made for many models")
+    def forward(made: Made, *given: Tensor) -> Any:
+        raise NotImplementedError("these layers are only made for many models")
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None: ...
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None: ...
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *given: Any) -> tuple[Tensor, int]:
-        tensors = [_along(info, one, dim) for one, dim in zip(given[:3], in_dims)]
-        return Join.apply(*tensors, *given[3:]), 0
+    def vmap(info: Any, in_dims: tuple[int | None, ...], made: Made, *given: Tensor) -> tuple[Any, Any]:
+        found = made(*(_along(info, one, dim) for one, dim in zip(given, in_dims[1:])))
+        return found, 0 if isinstance(found, Tensor) else (0,) * len(found)
 
 
 class Join(torch.autograd.Function):
