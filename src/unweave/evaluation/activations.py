@@ -45,7 +45,12 @@ def own_noise(run: Run, weights: str, seed: int) -> int:
 
     Equal weights draw equal noise.
     """
-    return rng.derive(seed, rng.Purpose.RESAMPLE, int(run.files.sums()[weights][:10], 16))
+    return noise_of(run.files.sums()[weights], seed)
+
+
+def noise_of(checksum: str, seed: int) -> int:
+    """The same by the SHA-256 of the weights' file."""
+    return rng.derive(seed, rng.Purpose.RESAMPLE, int(checksum[:10], 16))
 
 
 @torch.no_grad()

@@ -61,7 +61,7 @@ def is_outage(failure: Mapping[str, Any]) -> bool:
 
 def file_of(measure: Measure) -> str:
     """Where the failure of a measure is kept."""
-    return OF_MEASURES + measure.file.removeprefix("measures/")
+    return OF_MEASURES + measure.file.rpartition("/")[2]
 
 
 def is_full(error: BaseException) -> bool:

@@ -57,6 +57,22 @@ def cka_matrix(left: Layers, right: Layers = None, *, estimator: str = "unbiased
     return Cka(scores[:n_left, n_left:] if right is not None else scores, estimator, n_samples)
 
 
+def gram_rows(layers: Layers) -> Float[Tensor, "layer entry"]:
+    """The Gram matrices of one model's layers, a row each, for :func:`cka_of_grams`: made once for all its partners."""
+    return torch.cat(list(_gram_blocks(centred_layers(layers, None)[0])), dim=1)
+
+
+def cka_of_grams(left: Float[Tensor, "left entry"], right: Float[Tensor, "right entry"]) -> Float[Tensor, "left right"]:
+    """The biased CKA of all pairs of layers of two models of equally many layers, from their Gram matrices."""
+    if left.shape[1] != right.shape[1]:
+        raise ValueError("both models must have seen the same examples, and have equally many layers")
+    pieces = list(zip(left.split(PIECE, dim=1), right.split(PIECE, dim=1)))
+    crossed = torch.stack([one @ other.T for one, other in pieces]).double().sum(0)
+    own = [torch.stack([piece.square().sum(1) for piece in rows.split(PIECE, dim=1)]).double().sum(0) for rows in (left, right)]
+    scale = own[0].sqrt()[:, None] * own[1].sqrt()
+    return torch.where(scale > 0, crossed / scale.clamp(min=1e-300), 0.0)
+
+
 def hsic(layers: list[Float[Tensor, "sample _"]], estimator: str, form: str = "auto") -> Float[Tensor, "layer layer"]:
     """The Hilbert–Schmidt independence criterion of all pairs of centred layers."""
     n_samples, width = len(layers[0]), sum(layer.shape[1] for layer in layers)

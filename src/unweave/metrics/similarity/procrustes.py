@@ -51,11 +51,13 @@ def reduced(table: Float[Tensor, "sample feature"]) -> Float[Tensor, "sample col
     return torch.linalg.qr(table.T, mode="r").R.T
 
 
-def nuclear(left: Float[Tensor, "sample left"], right: Float[Tensor, "sample right"]) -> float:
+def nuclear(
+    left: Float[Tensor, "sample left"], right: Float[Tensor, "sample right"], tolerance: float = TOLERANCE
+) -> float:
     """Sum of the singular values of XᵀY.
 
     The eigenvalues of the smaller Gram matrix of XᵀY cost a quarter of its singular values, but small ones drown in
-    rounding; where that could reach TOLERANCE, as with a rank that is not full, the singular values are computed.
+    rounding; where that could reach ``tolerance``, as with a rank that is not full, the singular values are computed.
     """
     product = left.T @ right
     if min(product.shape) < LARGE:
@@ -67,4 +69,4 @@ def nuclear(left: Float[Tensor, "sample left"], right: Float[Tensor, "sample rig
     rounding = 16.0 * torch.finfo(squares.dtype).eps * squares[-1].clamp(min=0.0)
     roots = squares.clamp(min=0.0).sqrt()
     error = torch.minimum(rounding.sqrt(), rounding / roots.clamp(min=1e-300)).sum()
-    return float(roots.sum() if error <= TOLERANCE else torch.linalg.svdvals(product).sum())
+    return float(roots.sum() if error <= tolerance else torch.linalg.svdvals(product).sum())

@@ -13,6 +13,7 @@ from unweave.studies.measures.eigenfaces import Eigenfaces
 from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.measures.intrinsic import IntrinsicDimensions
+from unweave.studies.measures.layer_similarity import LayerSimilarity
 from unweave.studies.measures.measure import Measure
 from unweave.studies.measures.passive import PassiveCorrelations
 from unweave.studies.measures.polarised import Polarised
@@ -35,6 +36,7 @@ MEASURES: dict[str, type[Measure]] = {
     "elbow": ElbowPoint,
     "fondue": FondueReading,
     "intrinsic": IntrinsicDimensions,
+    "layer_similarity": LayerSimilarity,
     "passive": PassiveCorrelations,
     "polarised": Polarised,
     "principal": PrincipalDirections,

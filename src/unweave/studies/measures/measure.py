@@ -24,6 +24,11 @@ class Measure(ABC):
     def __call__(self, run: Run) -> Mapping[str, Any]:
         """What this measure says of a run."""
 
+    @property
+    def others(self) -> tuple[str, ...]:
+        """What the other runs are examples of whose models it opens (``identity``): they lie in the same store."""
+        return ()
+
     def check(self) -> None:  # noqa: B027
         """Refuse what could never be measured, before anything is trained. Who runs a study trusts what it names."""
 
