@@ -28,6 +28,7 @@ from unweave.files import parse_json, write_atomically, write_text
 from unweave.models.method import Given
 from unweave.runs.folder import LEFT_WEIGHTS, WEIGHTS, RunFolder, signature
 from unweave.runs.names import check_name
+from unweave.studies.between import kept_by, ready
 from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.failures import is_outage
@@ -40,7 +41,7 @@ from unweave.studies.run import begun_fleets, forget_ends
 from unweave.studies.seen import SeenStore
 from unweave.studies.store import Store
 from unweave.studies.study import Study
-from unweave.studies.train_and_measure import settled
+from unweave.studies.train_and_measure import missing_measures, settled
 from unweave.training.experiment import Experiment, read_experiment, usable_cores
 from unweave.training.loop import say
 from unweave.training.running import GpuFailed, Interrupted, RunOptions
@@ -64,7 +65,7 @@ WRITE_EVERY = 30.0
 
 CARRIED = ("config.json", "environment.json", "cost.json", "failure.json", LEFT_WEIGHTS)
 ENDS = ("failure.json", LEFT_WEIGHTS, WEIGHTS)
-FOLDERS = ("measures/", "failures/")
+FOLDERS = ("measures/", "between/", "failures/")
 HISTORY = "history."
 
 
@@ -135,6 +136,11 @@ class _Work:
         self, studies: Sequence[Study], store: Store, folder: Path, execute: Executor, models: int | None, end: float
     ) -> None:
         self.studies, self.store, self.folder, self.execute, self.models = studies, store, folder, execute, models
+        self.between: dict[str, tuple[Measure, ...]] = {}
+        """Measures of several runs at once, by what the run is an example of that keeps them."""
+        for study in studies:
+            for name, measures in kept_by(study).items():
+                self.between[name] = tuple(dict.fromkeys((*self.between.get(name, ()), *measures)))
         self.end = end
         """When training stops, on the monotonic clock."""
         self.before = {str(line["id"]): line for line in _lines(folder)}
@@ -145,6 +151,8 @@ class _Work:
         """Packs that are trained now."""
         self.together: list[set[str]] = []
         """Ids of models that were trained together, as far as they are still to be measured."""
+        self.comparing: set[str] = set()
+        """Ids of runs of which a measure between runs is taken now."""
         self.written = time.monotonic()
         self.planned: dict[Hashable, Experiment] = {}
         """What was asked for so far: it is looked at whenever something has ended."""
@@ -163,21 +171,24 @@ class _Work:
 
         def ended(pack: Pack) -> list[Pack]:
             if not pack.trains:
+                self.comparing -= {one.id for one in pack.experiments}
                 self._write_if_due()
                 # what follows from models of one fleet is one fleet again, and not one for each of them
-                return self._ready() if self._is_last(pack) and not how.stop() else []
+                following = self._ready() if self._is_last(pack) and not how.stop() else []
+                return following + ([] if how.stop() else self._compared())
             self.training -= 1
             following = self._unmeasured(pack.experiments)
             if following:
                 self.together.append({one.id for some in following for one in some.experiments})
-            return following + ([] if how.stop() else self._ready())
+            return following + self._compared() + ([] if how.stop() else self._ready())
 
         packs = [] if how.stop() else self._ready()
-        self._perform(packs + self._unmeasured(), how, ended)
+        self._perform(packs + self._unmeasured() + self._compared(), how, ended)
 
     def measure(self, how: RunOptions) -> None:
         """Measure what is trained and was not measured in time."""
-        self._perform(self._unmeasured(), how, lambda pack: self._write_if_due())
+        self.comparing.clear()  # what was stopped is begun again
+        self._perform(self._unmeasured() + self._compared(), how, lambda pack: self._write_if_due())
 
     def look(self) -> dict[str, _Asked]:
         """All that is asked for by id, as far as what is measured tells now."""
@@ -230,7 +241,9 @@ class _Work:
         """Write all that is settled, beside what earlier portions found; how many runs were left out."""
         made_from = [name for one in self.latest.values() for name in _names(one.experiment)]
         carried = [run_id for run_id, line in self.before.items() if WEIGHTS in line["files"]]
-        whole, found = [*made_from, *self._opened(), *carried], sorted(self.found(self.latest))
+        # what is measured by itself is carried, also where others are not trained yet that it is to be held against
+        whole = [*made_from, *self._opened(), *carried]
+        found = sorted(run_id for run_id, one in self.latest.items() if self._is_measured(one))
         left_out = write_portion(self.folder, self.store, found, whole=whole, before=self.before)
         self.written = time.monotonic()
         return left_out
@@ -268,10 +281,13 @@ class _Work:
         while True:
             missing = {run_id: one for run_id, one in self.look().items() if not self._is_settled(one)}
             needed = {name for one in missing.values() for name in _names(one.experiment)}
+            others = {name for one in missing.values() for lacking in self._between(one) for name in lacking.others}
+            needed |= {run_id for run_id, one in self.look().items() if identity(one.experiment) in others}
             asked = sorted({*needed, *self._opened(), *missing})
             behind = [folder for folder in map(self.store.folder, asked) if folder.has(LEFT_WEIGHTS)]
             if not behind:
-                return [one.experiment for run_id, one in missing.items() if run_id not in self.handed]
+                begun = {run_id for run_id in missing if run_id in self.handed or self._has_weights(run_id)}
+                return [one.experiment for run_id, one in missing.items() if run_id not in begun]
             say(f"{len(behind)} runs came without weights that are needed: trained again")
             for folder in behind:  # other weights would have other measures
                 folder.remove(LEFT_WEIGHTS, *(name for name in folder.names() if name.startswith(FOLDERS)))
@@ -281,7 +297,7 @@ class _Work:
         ids = [*self.look()] if some is None else [one.id for one in some]
         groups: dict[tuple[Measure, ...], list[Experiment]] = {}
         for one in (self.latest[run_id] for run_id in ids if run_id in self.latest):
-            if self._has_weights(one.experiment.id) and not self._is_settled(one):
+            if self._has_weights(one.experiment.id) and not self._is_measured(one):
                 groups.setdefault(one.measures, []).append(one.experiment)
         return [made for key, group in groups.items() for made in measuring(group, key, workers=self._workers)]
 
@@ -291,8 +307,28 @@ class _Work:
         self.together = [left for known in self.together if (left := known - ids)]
         return len(self.together) < n_before or not self.together
 
-    def _is_settled(self, one: _Asked) -> bool:
+    def _compared(self) -> list[Pack]:
+        """Packs of measures between runs, all of which are trained."""
+        if not self.between:
+            return []
+        packs = ready(self.between, [one.experiment for one in self.look().values()], self.store)
+        packs = [one for one in packs if one.experiments[0].id not in self.comparing]
+        self.comparing |= {one.experiments[0].id for one in packs}
+        return packs
+
+    def _between(self, one: _Asked) -> list[Measure]:
+        """The measures between runs that a trained run is to keep and does not have."""
+        if not self.between:
+            return []
+        folder = self.store.folder(one.experiment.id)
+        wanted = self.between.get(identity(one.experiment), ())
+        return missing_measures(folder, wanted) if folder.trained else []
+
+    def _is_measured(self, one: _Asked) -> bool:
         return settled(self.store.folder(one.experiment.id), Pack((one.experiment,), one.measures))
+
+    def _is_settled(self, one: _Asked) -> bool:
+        return self._is_measured(one) and not self._between(one)
 
     def _has_weights(self, run_id: str) -> bool:
         return self.store.folder(run_id).has(WEIGHTS)

@@ -31,8 +31,8 @@ class Study:
     follow_up: FollowUp | None = None
     opened: Callable[["Results"], Sequence[str]] | None = None
     """Ids of the runs that whoever judges the results opens: their weights travel with what was found."""
-    own: tuple[tuple[Experiment, Measure], ...] = ()
-    """Measures of single runs, beside those that all have: how alike a run is to another one, for example."""
+    between: Callable[[Sequence[Experiment]], Sequence[tuple[Experiment, Measure]]] | None = None
+    """Measures of several runs at once (``Measure.others``), each with the run that keeps it."""
 
     def __repr__(self) -> str:
         told = ", ".join(f"{name}: {words}" for name, words in self._told().items())

@@ -1,7 +1,6 @@
 """Layers of two runs of one store: on the same images, whatever seeds, and beside slow routes."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest

@@ -68,7 +68,10 @@ def cka_of_grams(left: Float[Tensor, "left entry"], right: Float[Tensor, "right 
         raise ValueError("both models must have seen the same examples, and have equally many layers")
     pieces = list(zip(left.split(PIECE, dim=1), right.split(PIECE, dim=1)))
     crossed = torch.stack([one @ other.T for one, other in pieces]).double().sum(0)
-    own = [torch.stack([piece.square().sum(1) for piece in rows.split(PIECE, dim=1)]).double().sum(0) for rows in (left, right)]
+    own = [
+        torch.stack([piece.square().sum(1) for piece in rows.split(PIECE, dim=1)]).double().sum(0)
+        for rows in (left, right)
+    ]
     scale = own[0].sqrt()[:, None] * own[1].sqrt()
     return torch.where(scale > 0, crossed / scale.clamp(min=1e-300), 0.0)
 

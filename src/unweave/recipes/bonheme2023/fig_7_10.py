@@ -32,4 +32,4 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_of(FIGURE, results, size)
 
 
-REPRODUCTION = Reproduction("b-fig-7.10", TITLE, f"{SOURCE}, Figure 7.10", study, judge, controls_of(judge))
+REPRODUCTION = Reproduction("b-fig-7.10", TITLE, f"{SOURCE}, Figure 7.10", study, judge, controls_of(FIGURE))

@@ -6,6 +6,7 @@ Bonheme (2023), Figure 7.5.
 from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.bonheme2023.similarity import (
+    PROCRUSTES_NOTE,
     TC_CARS,
     Figure,
     by_both,
@@ -21,7 +22,7 @@ from unweave.studies.study import Study
 
 TITLE = "CKA and Procrustes over epochs"
 
-FIGURE = Figure(over_epochs((TC_CARS,), True), by_both(encoder_first))
+FIGURE = Figure(over_epochs((TC_CARS,), ("encoder", "decoder", "output")), by_both(encoder_first), (PROCRUSTES_NOTE,))
 
 
 def study(size: str) -> Study:
@@ -34,4 +35,4 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_of(FIGURE, results, size)
 
 
-REPRODUCTION = Reproduction("b-fig-7.5", TITLE, f"{SOURCE}, Figure 7.5", study, judge, controls_of(judge))
+REPRODUCTION = Reproduction("b-fig-7.5", TITLE, f"{SOURCE}, Figure 7.5", study, judge, controls_of(FIGURE))

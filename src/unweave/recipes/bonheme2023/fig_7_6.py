@@ -8,6 +8,7 @@ from dataclasses import replace
 from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.bonheme2023.similarity import (
+    PROCRUSTES_NOTE,
     Figure,
     by_both,
     controls_of,
@@ -22,7 +23,9 @@ from unweave.studies.study import Study
 
 TITLE = "CKA and Procrustes of two objectives"
 
-FIGURE = Figure((replace(two_objectives(dense=False)[0], procrustes=True),), by_both(shared_encoders))
+FIGURE = Figure(
+    (replace(two_objectives(dense=False)[0], procrustes=("encoder",)),), by_both(shared_encoders), (PROCRUSTES_NOTE,)
+)
 
 
 def study(size: str) -> Study:
@@ -35,4 +38,4 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_of(FIGURE, results, size)
 
 
-REPRODUCTION = Reproduction("b-fig-7.6", TITLE, f"{SOURCE}, Figure 7.6", study, judge, controls_of(judge))
+REPRODUCTION = Reproduction("b-fig-7.6", TITLE, f"{SOURCE}, Figure 7.6", study, judge, controls_of(FIGURE))

@@ -6,6 +6,7 @@ Bonheme (2023), Figure 7.7.
 from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.results import SOURCE
 from unweave.recipes.bonheme2023.similarity import (
+    PROCRUSTES_NOTE,
     Figure,
     Pair,
     beta_vae,
@@ -23,9 +24,12 @@ TITLE = "CKA and Procrustes of the first layers"
 
 
 FIGURE = Figure(
-    tuple(Pair(beta_vae("cars3d", beta), beta_vae("cars3d", beta), procrustes=True) for beta in (1.0, 8.0)),
+    tuple(Pair(beta_vae("cars3d", beta), beta_vae("cars3d", beta), procrustes=("encoder",)) for beta in (1.0, 8.0)),
     by_both(shared_encoders),
-    ("Pairs of different seeds only. That the two differ by about 0.1 holds for untrained networks too.",),
+    (
+        "Pairs of different seeds only. That the two differ by about 0.1 holds for untrained networks too.",
+        PROCRUSTES_NOTE,
+    ),
 )
 
 
@@ -39,4 +43,4 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_of(FIGURE, results, size)
 
 
-REPRODUCTION = Reproduction("b-fig-7.7", TITLE, f"{SOURCE}, Figure 7.7", study, judge, controls_of(judge))
+REPRODUCTION = Reproduction("b-fig-7.7", TITLE, f"{SOURCE}, Figure 7.7", study, judge, controls_of(FIGURE))

@@ -12,14 +12,15 @@ from unweave.models.objectives import DIPVAEII, BetaVAE
 from unweave.pages.outcome import Outcome
 from unweave.plots.curves import line_bands
 from unweave.plots.matrices import heat_map
-from unweave.recipes.bonheme2023.layers import Learned, layer_map
+from unweave.recipes.bonheme2023.layers import Wanted, layer_map
 from unweave.recipes.bonheme2023.results import SOURCE, Measured, chosen, finished, measured, notes
 from unweave.recipes.bonheme2023.settings import EXTENTS, N_SEEDS, Setting, settings_study
-from unweave.recipes.bonheme2023.similarity import EARLY, size_notes
-from unweave.recipes.controls import before_training, untrained
+from unweave.recipes.bonheme2023.similarity import EARLY, Pair, learned, size_notes
+from unweave.recipes.controls import untrained
 from unweave.recipes.extent import check_size
 from unweave.recipes.reproduction import Control, Reproduction
 from unweave.studies.measures.classifier import ClassifierSimilarity
+from unweave.studies.measures.layer_similarity import AGAIN, END
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference, compare_trend
@@ -35,7 +36,8 @@ def study(size: str) -> Study:
     """β-VAEs for the classifiers, the three settings of Figure 7.2, and two strengths."""
     check_size(size)
     settings = {one.at(size): None for one in (*CLASSIFIED, *EARLY, WEAK, STRONG)}
-    return settings_study("b-fig-C", tuple(settings), (classifier_measure(size),), size)
+    maps = [one for setting in EARLY for end in (END, AGAIN) for one in _maps(setting, size, end)]
+    return settings_study("b-fig-C", tuple(settings), (classifier_measure(size),), size, tuple(dict.fromkeys(maps)))
 
 
 def classifier_measure(size: str) -> ClassifierSimilarity:
@@ -50,11 +52,14 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_with(results, size)
 
 
-def judge_with(results: Results, size: str, random: np.random.Generator | None = None) -> Outcome:
-    """The same; with a generator, the times of convergence are drawn and not read."""
-    start = untrained(results)
+def judge_with(results: Results, size: str, random: np.random.Generator | None = None, end: str = END) -> Outcome:
+    """The same; with a generator, the times of convergence are drawn and not read.
+
+    ``end`` stands in the place of trained models.
+    """
+    shown = results if end == END else untrained(results, again=True)
     classified, first = (
-        [row for row in measured(one, classifier_measure(size)) if row.found] for one in (results, start)
+        [row for row in measured(one, classifier_measure(size)) if row.found] for one in (shown, untrained(results))
     )
     comparisons = [*_classifiers(classified, first)]
     figures: dict[str, Any] = {}
@@ -63,12 +68,14 @@ def judge_with(results: Results, size: str, random: np.random.Generator | None =
             [r for r in classified if r.experiment.world.name == world]
         )
     for setting in dict.fromkeys(one.at(size) for one in EARLY):
-        similar = _over_training(setting, results, size)
-        comparisons += [*_learned(setting, similar, _ways(setting, results, start, size))]
+        similar, ways = _over_training(setting, results, size, end), _ways(setting, results, size, end)
+        if similar is None or ways is None:
+            continue
+        comparisons += [*_learned(setting, similar, ways)]
         figures[f"{setting.name} over training"] = line_bands(
             _lines(similar), "share of training", "CKA with the end", even=False
         )
-    comparisons += [*_converged(results, size, random)]
+    comparisons += [*_converged(shown, size, random)]
     extent = EXTENTS[size]
     words = "Classifiers learn every factor of their world; the source does not say which labels its own learned."
     return Outcome(
@@ -124,21 +131,29 @@ def convergence(loss: Sequence[float] | np.ndarray) -> float:
     return float((above[-1] + 1) / len(course)) if len(above) else 0.0
 
 
-def _over_training(setting: Setting, results: Results, size: str) -> Similar:
-    end = setting.group(results, size)
+def _over_training(setting: Setting, results: Results, size: str, end: str) -> Similar | None:
     similar: Similar = {"encoder": {}, "decoder": {}}
-    for share in setting.shares(size):
-        found = layer_map(setting.group(results, size, share), end)
+    for place, share in enumerate(setting.shares(size)):
+        wanted = Pair(setting, setting, place).maps(size, end)[0]
+        found = layer_map(wanted.wanted, results, wanted.left, wanted.right)
+        if found is None:
+            return None
         similar["encoder"][share] = found.diagonal(found.encoder)
         similar["decoder"][share] = found.diagonal(found.decoder)
     return similar
 
 
-def _ways(setting: Setting, results: Results, start: Results, size: str) -> Ways:
+def _ways(setting: Setting, results: Results, size: str, end: str) -> Ways | None:
     """How much of the way to their end encoder and decoder have gone at the first snapshot."""
-    end, early = setting.group(results, size), setting.group(results, size, setting.shares(size)[0])
-    found = Learned(*(layer_map(left, end) for left in (early, setting.group(start, size), end)))
+    found = learned(Pair(setting, setting, 0).maps(size, end), results)
+    if found is None:
+        return None
     return {"encoder": found.share(found.after.encoder), "decoder": found.share(found.after.decoder)}
+
+
+def _maps(setting: Setting, size: str, end: str) -> list[Wanted]:
+    pairs = [Pair(setting, setting, place) for place in range(len(setting.shares(size)))]
+    return [one.wanted for pair in pairs for one in pair.maps(size, end)]
 
 
 def _lines(similar: Similar) -> dict[str, dict[float, list[float]]]:
@@ -162,7 +177,12 @@ def _same(row: Measured, part: str) -> float:
 
 
 CONTROLS = (
-    before_training(judge, about="^(?!C.5)"),
+    Control(
+        "untrained",
+        "the same networks before their first step, with seeds of their own, measured and judged the same way.",
+        lambda results, size, draw: judge_with(results, size, end=AGAIN),
+        about="^(?!C.5)",
+    ),
     Control(
         "random times",
         "times of convergence drawn at random.",

@@ -3,18 +3,15 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
-from unweave.evaluation.activations import Activations, activations, own_noise
-from unweave.evaluation.similarity import compact
-from unweave.metrics.similarity.cka import cka_matrix
-from unweave.metrics.similarity.procrustes import procrustes_matrix
 from unweave.plots.matrices import heat_map
-from unweave.training.run import Run
+from unweave.studies.identity import identity_of_asked
+from unweave.studies.measures.layer_similarity import LayerSimilarity
+from unweave.studies.results import Results
+from unweave.training.experiment import Experiment
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -22,27 +19,21 @@ if TYPE_CHECKING:
 CODES = ("mean", "variance", "sampled")
 CKA, PROCRUSTES = "CKA", "Procrustes"
 
-
-@dataclass(frozen=True)
-class Group:
-    """All seeds of one setting, with every layer in its principal directions."""
-
-    name: str
-    seeds: tuple[int, ...]
-    layers: tuple[Activations, ...]
+Weights = tuple[str, str]
+"""Of the models in the rows and in the columns."""
 
 
 @dataclass(frozen=True)
 class LayerMap:
     """``scores`` [left seed, right seed, row, column] by measure; rows are layers of the left models."""
 
-    left: Group
-    right: Group
+    left: str
+    right: str
+    seeds: tuple[int, ...]
+    """Of the left models."""
+    names: tuple[str, ...]
+    n_encoder: int
     scores: dict[str, np.ndarray]
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return self.left.layers[0].names
 
     @property
     def encoder(self) -> list[int]:
@@ -68,24 +59,23 @@ class LayerMap:
 
     def mean(self, measure: str = CKA) -> np.ndarray:
         """The heat map: the mean over all pairs of seeds."""
-        return np.asarray(np.nanmean(self.scores[measure], axis=(0, 1)))
+        return np.asarray(self.scores[measure].mean(axis=(0, 1)))
 
     def figure(self, measure: str = CKA) -> "matplotlib.figure.Figure":
         """The heat map, with lines where encoders end."""
-        split = self.left.layers[0].n_encoder, self.right.layers[0].n_encoder
         return heat_map(
             self.mean(measure),
             self.names,
-            self.right.layers[0].names,
+            self.names,
             f"{measure}, mean over pairs of seeds",
             limits=(0.0, 1.0),
-            splits=((split[0],), (split[1],)),
-            row_label=self.left.name,
-            column_label=self.right.name,
+            splits=((self.n_encoder,), (self.n_encoder,)),
+            row_label=self.left,
+            column_label=self.right,
         )
 
     def _by_seed(self, pick: Callable[[np.ndarray], float], measure: str) -> dict[int, float]:
-        return {seed: pick(self.scores[measure][place]) for place, seed in enumerate(self.left.seeds)}
+        return {seed: pick(self.scores[measure][place]) for place, seed in enumerate(self.seeds)}
 
 
 @dataclass(frozen=True)
@@ -117,43 +107,63 @@ class Learned:
         return {s: (after[s] - before[s]) / way if abs(way) >= 0.02 else math.nan for s, way in ways.items()}
 
 
-def group_of(name: str, runs: Sequence[Run], n: int, at: float | None = None) -> Group:
-    """The layers of all seeds of one setting at their end, or at the snapshot nearest to a share of training."""
-    seen = tuple(_look(run, n, at) for run in runs)
-    return Group(name, tuple(run.experiment.seed for run in runs), seen)
+@dataclass(frozen=True)
+class Wanted:
+    """A map that is asked for: two groups of experiments, with which weights, on how many examples."""
+
+    left: tuple[Experiment, ...]
+    right: tuple[Experiment, ...]
+    weights: Weights
+    n_samples: int
+    procrustes: tuple[str, ...] = ()
+    """The beginnings of the names of layers that Procrustes is taken of too."""
+
+    def among(self, experiments: Sequence[Experiment]) -> "Wanted":
+        """The same of those that a part of the study has."""
+        left, right = (tuple(one for one in group if one in experiments) for group in (self.left, self.right))
+        return Wanted(left, right, self.weights, self.n_samples, self.procrustes)
+
+    def measures(self) -> dict[str, LayerSimilarity]:
+        """What is taken of the runs together, by its name; the first run of the rows keeps it."""
+        left, right = (tuple(map(identity_of_asked, group)) for group in (self.left, self.right))
+        cka = LayerSimilarity(left, right, self.weights, self.n_samples)
+        procrustes = LayerSimilarity(left, right, self.weights, self.n_samples, self.procrustes)
+        return {CKA: cka} | ({PROCRUSTES: procrustes} if self.procrustes else {})
 
 
-def layer_map(left: Group, right: Group, *, procrustes: bool = False) -> LayerMap:
-    """All pairs of layers of all pairs of seeds; a model is never held against itself."""
-    measures = [CKA, *([PROCRUSTES] if procrustes else [])]
-    size = len(left.layers[0].names), len(right.layers[0].names)
-    scores = {name: np.full((len(left.seeds), len(right.seeds), *size), np.nan) for name in measures}
-    for i, one in enumerate(left.layers):
-        for j, other in enumerate(right.layers):
-            if one is other:
-                continue
-            scores[CKA][i, j] = cka_matrix(one.layers, other.layers, estimator="biased").scores.cpu().numpy()
-            if procrustes:
-                scores[PROCRUSTES][i, j] = procrustes_matrix(one.layers, other.layers).scores.cpu().numpy()
-    return LayerMap(left, right, {name: _filled(one) for name, one in scores.items()})
+def between(wanted: Sequence[Wanted], experiments: Sequence[Experiment]) -> list[tuple[Experiment, LayerSimilarity]]:
+    """What is taken of runs together for some maps, each once, with the run that keeps it; Procrustes last."""
+    here = [found for one in wanted if (found := one.among(experiments)).left and found.right]
+    asked = dict.fromkeys((one.left[0], measure) for one in here for measure in one.measures().values())
+    return sorted(asked, key=lambda pair: bool(pair[1].procrustes))
 
 
-def _filled(scores: np.ndarray) -> np.ndarray:
-    """Pairs that were left out get the mean of their row of seeds, so that means over seeds are means over pairs."""
-    for row in scores:
-        missing = np.isnan(row).all((1, 2))
+def layer_map(wanted: Wanted, results: Results, left: str, right: str) -> LayerMap | None:
+    """All pairs of layers of all pairs of seeds, under these titles; None where it was not taken.
+
+    A model is never held against itself.
+    """
+    here = wanted.among(results.study.experiments)
+    if not here.left or not here.right:
+        return None
+    taken = {name: results.found(here.left[0], measure) for name, measure in here.measures().items()}
+    cka = taken[CKA]
+    if cka is None:
+        return None
+    seeds, names = tuple(one.seed for one in here.left), tuple(cka["names"])
+    found = {name: _filled(one["scores"], len(names)) for name, one in taken.items() if one is not None}
+    return LayerMap(left, right, seeds, names, cka["n_encoder"], found)
+
+
+def _filled(scores: Sequence[Sequence[Sequence[Sequence[float | None]] | None]], size: int) -> np.ndarray:
+    """Scores as an array, not numbers where they were not taken.
+
+    A model with itself gets the mean of its row of seeds, so that means over seeds are means over pairs.
+    """
+    empty = np.full((size, size), np.nan)
+    array = np.array([[empty if pair is None else np.array(pair, float) for pair in row] for row in scores])
+    for place, row in enumerate(scores):
+        missing = np.array([pair is None for pair in row])
         if missing.any() and not missing.all():
-            row[missing] = row[~missing].mean(0)
-    return scores
-
-
-@torch.no_grad()
-def _look(run: Run, n: int, at: float | None) -> Activations:
-    weights = "model.safetensors" if at is None else _snapshot(run, at)
-    found = activations(run.load_weights(weights), run.images(n), run.labels(n), seed=own_noise(run, weights, 0))
-    return Activations(found.names, tuple(compact(layer) for layer in found.layers), found.n_encoder)
-
-
-def _snapshot(run: Run, at: float) -> str:
-    steps = run.snapshots
-    return steps[min(steps, key=lambda step: abs(step - at * run.experiment.n_updates))]
+            array[place, missing] = array[place, ~missing].mean(0)
+    return array

@@ -4,7 +4,7 @@ Bonheme (2023), §7.4.4.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,15 @@ import numpy as np
 
 from unweave.pages.outcome import Outcome
 from unweave.plots.scatter import scatter
-from unweave.recipes.bonheme2023.layers import CKA, layer_map
+from unweave.recipes.bonheme2023.layers import CKA, Wanted, layer_map
 from unweave.recipes.bonheme2023.results import SOURCE, notes
 from unweave.recipes.bonheme2023.settings import EXTENTS, Setting, settings_study
 from unweave.recipes.bonheme2023.similarity import beta_vae, dip_vae
-from unweave.recipes.controls import before_training, changed
+from unweave.recipes.controls import changed, untrained
 from unweave.recipes.extent import at_size
-from unweave.recipes.reproduction import Reproduction
+from unweave.recipes.reproduction import Control, Reproduction
 from unweave.studies.measures.by_type import ByType
+from unweave.studies.measures.layer_similarity import AGAIN, END
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import LEVEL, Comparison, Verdict
@@ -60,12 +61,18 @@ class Pairs:
 
 def study(size: str) -> Study:
     """β-VAE and DIP-VAE-II, weak and strong, with the types of their latents."""
-    return settings_study("b-section-7.4.4", SETTINGS, (type_measure(size),), size)
+    maps = tuple(one for end in (END, AGAIN) for one in _maps(size, end).values())
+    return settings_study("b-section-7.4.4", SETTINGS, (type_measure(size),), size, maps)
 
 
 def judge(results: Results, size: str) -> Outcome:
     """Every pair of models: how alike their mean codes are, and by how many active latents they differ."""
-    pairs = _pairs(results, size)
+    return judge_with(results, results, size)
+
+
+def judge_with(results: Results, typed: Results, size: str, end: str = END) -> Outcome:
+    """The same, with types of latents from other results, and ``end`` in the place of trained models."""
+    pairs = _pairs(results, typed, size, end)
     words = (
         "All pairs of models of β-VAE (β 1 and 8) and DIP-VAE-II (λ 1 and 20), five seeds each. The source shows that"
         " codes of a CKA of 1 have as many active latents; what is judged is that likeness goes with it below 1.",
@@ -82,20 +89,31 @@ def type_measure(size: str) -> ByType:
     return ByType(at_size(size, EXTENTS).n_samples)
 
 
-def _pairs(results: Results, size: str) -> Pairs:
-    settings: Sequence[Setting] = tuple(dict.fromkeys(one.at(size) for one in SETTINGS))
-    groups = [setting.group(results, size) for setting in settings]
-    active: list[float] = []
-    for setting, group in zip(settings, groups):
-        experiments = {one.seed: one for one in setting.experiments(size)}
-        found = (results.found(experiments[seed], type_measure(size)) for seed in group.seeds)
-        active += [float("nan") if one is None else float(one["n_active"]) for one in found]
-    starts = np.cumsum([0, *(len(group.seeds) for group in groups)])
+def _maps(size: str, end: str) -> dict[tuple[int, int], Wanted]:
+    """The maps of all pairs of settings, by their places."""
+    groups = [setting.experiments(size) for setting in _settings(size)]
+    n = EXTENTS[size].n_samples
+    places = itertools.combinations_with_replacement(range(len(groups)), 2)
+    return {(i, j): Wanted(groups[i], groups[j], (end, end), n) for i, j in places}
+
+
+def _settings(size: str) -> tuple[Setting, ...]:
+    return tuple(dict.fromkeys(one.at(size) for one in SETTINGS))
+
+
+def _pairs(results: Results, typed: Results, size: str, end: str) -> Pairs:
+    asked = results.study.experiments
+    groups = [tuple(one for one in setting.experiments(size) if one in asked) for setting in _settings(size)]
+    found = (typed.found(one, type_measure(size)) for group in groups for one in group)
+    active = [float("nan") if one is None else float(one["n_active"]) for one in found]
+    starts = np.cumsum([0, *map(len, groups)])
     rows: list[tuple[int, int, float]] = []
-    for i, j in itertools.combinations_with_replacement(range(len(groups)), 2):
-        alike = layer_map(groups[i], groups[j])
+    for (i, j), wanted in _maps(size, end).items():
+        alike = layer_map(wanted, results, "", "")
+        if alike is None:
+            raise ValueError("models of §7.4.4, or how alike they are, are missing; see `unweave study status`")
         place = alike.names.index("mean")
-        for a, b in itertools.product(range(len(groups[i].seeds)), range(len(groups[j].seeds))):
+        for a, b in itertools.product(range(len(groups[i])), range(len(groups[j]))):
             if i != j or a < b:
                 rows.append((int(starts[i]) + a, int(starts[j]) + b, float(alike.scores[CKA][a, b, place, place])))
     table = np.array(rows)
@@ -124,7 +142,11 @@ def _any_number(found: Mapping[str, Any], generator: np.random.Generator) -> Map
 
 
 CONTROLS = (
-    before_training(judge),
+    Control(
+        "untrained",
+        "the same networks before their first step, with seeds of their own, measured and judged the same way.",
+        lambda results, size, draw: judge_with(results, untrained(results, again=True), size, AGAIN),
+    ),
     changed(judge, "random numbers", "numbers of active latents drawn at random.", _any_number),
 )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from unweave.data.cars3d import Cars3D
 from unweave.data.dsprites import DSprites
@@ -12,12 +13,10 @@ from unweave.models.networks.conv import Conv, ConvStudy
 from unweave.models.networks.mlp import MLP
 from unweave.models.objectives import AnnealedVAE, Objective
 from unweave.models.optimisers import Adam
-from unweave.recipes.bonheme2023.layers import Group, group_of
-from unweave.recipes.bonheme2023.results import finished
+from unweave.recipes.bonheme2023.layers import Wanted, between
 from unweave.recipes.extent import Extent, check_size
 from unweave.recipes.strength import strength_of
 from unweave.studies.measures.measure import Measure
-from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.training.experiment import Experiment, Plan
 
@@ -84,19 +83,13 @@ class Setting:
         made = replace(base, objective=objective, steps=steps, snapshots=kept, history_every=max(50, steps // 100))
         return tuple(replace(made, seed=seed) for seed in range(N_SEEDS))
 
-    def group(self, results: Results, size: str, at: float | None = None) -> Group:
-        """The layers of all finished seeds, at the end or at a share of training."""
-        runs = finished(results, self.experiments(size))
-        if not runs:
-            raise ValueError(f"no run of {self.name} has finished; see `unweave study status`")
-        words = "" if at is None else f" @ {at:.0%} of training"
-        return group_of(self.at(size).name + words, runs, EXTENTS[size].n_samples, at)
 
-
-def settings_study(name: str, settings: Sequence[Setting], measures: Sequence[Measure], size: str) -> Study:
-    """All seeds of these settings; where one world stands in for several, equal models are asked once."""
+def settings_study(
+    name: str, settings: Sequence[Setting], measures: Sequence[Measure], size: str, maps: Sequence[Wanted] = ()
+) -> Study:
+    """All seeds of these settings, and maps of them; where a world stands in for several, equal models are asked once."""
     asked = dict.fromkeys(experiment for setting in settings for experiment in setting.experiments(size))
-    return Study(f"{name}-{size}", tuple(asked), tuple(measures))
+    return Study(f"{name}-{size}", tuple(asked), tuple(measures), between=partial(between, maps))
 
 
 def _published(setting: Setting) -> Experiment:

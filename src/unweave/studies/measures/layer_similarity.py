@@ -64,7 +64,7 @@ class LayerSimilarity(Measure):
         return tuple(dict.fromkeys((*self.left[1:], *self.right)))
 
     @property
-    def file(self) -> str:  # type: ignore[override]
+    def file(self) -> str:
         """Apart from the measures that all runs of a study have: a table has no columns for groups."""
         return f"between/{self.name}-{fingerprint(self, 12)}.json"
 
@@ -110,7 +110,7 @@ def rows_of(n_examples: int, n: int) -> Tensor:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What similarity takes of a model: Gram matrices of all layers, or some layers in at most as many columns as rows."""
+    """What similarity takes of a model: Gram matrices of all layers, or some layers in no more columns than rows."""
 
     names: tuple[str, ...]
     n_encoder: int
@@ -119,7 +119,8 @@ class _Seen:
 
 
 def _all_pairs(left: _Seen, right: _Seen) -> Scores:
-    assert left.grams is not None and right.grams is not None
+    assert left.grams is not None
+    assert right.grams is not None
     found: Scores = cka_of_grams(left.grams, right.grams).cpu().numpy().round(6).tolist()
     return found
 

@@ -26,7 +26,7 @@ class Measure(ABC):
 
     @property
     def others(self) -> tuple[str, ...]:
-        """What the other runs are examples of whose models it opens (``identity``): they lie in the same store."""
+        """What the other runs are examples of (``identity``) whose models it opens: they lie in the same store."""
         return ()
 
     def check(self) -> None:  # noqa: B027

@@ -1,0 +1,32 @@
+"""Measures of several runs at once: which run keeps which, and when they can be taken."""
+
+from collections.abc import Mapping, Sequence
+
+from unweave.runs.folder import WEIGHTS
+from unweave.studies.identity import identity, identity_of_asked
+from unweave.studies.measures.measure import Measure
+from unweave.studies.pack import Pack
+from unweave.studies.store import Store
+from unweave.studies.study import Study
+from unweave.studies.train_and_measure import missing_measures
+from unweave.training.experiment import Experiment
+
+
+def kept_by(study: Study) -> dict[str, tuple[Measure, ...]]:
+    """The measures between runs of a study, by what the run is an example of that keeps them."""
+    found: dict[str, dict[Measure, None]] = {}
+    for experiment, measure in study.between(study.experiments) if study.between else ():
+        found.setdefault(identity_of_asked(experiment), {})[measure] = None
+    return {name: tuple(measures) for name, measures in found.items()}
+
+
+def ready(measures: Mapping[str, Sequence[Measure]], experiments: Sequence[Experiment], store: Store) -> list[Pack]:
+    """A pack for each of these runs that lacks measures between runs all of whose models are here."""
+    here = {identity(one) for one in experiments if store.folder(one.id).has(WEIGHTS)}
+    packs = []
+    for one in experiments:
+        if identity(one) in here:
+            lacking = missing_measures(store.folder(one.id), measures.get(identity(one), ()))
+            if now := [measure for measure in lacking if here.issuperset(measure.others)]:
+                packs.append(Pack((one,), tuple(now), trains=False))
+    return packs
