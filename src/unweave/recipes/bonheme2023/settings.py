@@ -87,7 +87,7 @@ class Setting:
 def settings_study(
     name: str, settings: Sequence[Setting], measures: Sequence[Measure], size: str, maps: Sequence[Wanted] = ()
 ) -> Study:
-    """All seeds of these settings, and maps of them; where a world stands in for several, equal models are asked once."""
+    """All seeds of these settings, and maps of them; equal models are asked once."""
     asked = dict.fromkeys(experiment for setting in settings for experiment in setting.experiments(size))
     return Study(f"{name}-{size}", tuple(asked), tuple(measures), between=partial(between, maps))
 
