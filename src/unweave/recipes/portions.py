@@ -187,8 +187,14 @@ class _Work:
 
     def measure(self, how: RunOptions) -> None:
         """Measure what is trained and was not measured in time."""
+
+        def ended(pack: Pack) -> list[Pack]:
+            self.comparing -= {one.id for one in pack.experiments}
+            self._write_if_due()
+            return [] if how.stop() else self._compared()
+
         self.comparing.clear()  # what was stopped is begun again
-        self._perform(self._unmeasured() + self._compared(), how, lambda pack: self._write_if_due())
+        self._perform(self._unmeasured() + self._compared(), how, ended)
 
     def look(self) -> dict[str, _Asked]:
         """All that is asked for by id, as far as what is measured tells now."""
@@ -308,7 +314,7 @@ class _Work:
         return len(self.together) < n_before or not self.together
 
     def _compared(self) -> list[Pack]:
-        """Packs of measures between runs, all of which are trained."""
+        """Packs of measures between runs that are all trained, one for each run that keeps some."""
         if not self.between:
             return []
         packs = ready(self.between, [one.experiment for one in self.look().values()], self.store)

@@ -21,12 +21,11 @@ def kept_by(study: Study) -> dict[str, tuple[Measure, ...]]:
 
 
 def ready(measures: Mapping[str, Sequence[Measure]], experiments: Sequence[Experiment], store: Store) -> list[Pack]:
-    """A pack for each of these runs that lacks measures between runs all of whose models are here."""
+    """The next measure of each of these runs that lacks some, all of whose models are here: one at a time is kept."""
     here = {identity(one) for one in experiments if store.folder(one.id).has(WEIGHTS)}
     packs = []
     for one in experiments:
-        if identity(one) in here:
-            lacking = missing_measures(store.folder(one.id), measures.get(identity(one), ()))
-            if now := [measure for measure in lacking if here.issuperset(measure.others)]:
-                packs.append(Pack((one,), tuple(now), trains=False))
+        lacking = missing_measures(store.folder(one.id), measures.get(identity(one), ()))
+        now = [measure for measure in lacking if here.issuperset((identity(one), *measure.others))]
+        packs += [Pack((one,), (measure,), trains=False) for measure in now[:1]]
     return packs

@@ -38,7 +38,7 @@ def measure_only(
         todo = [e for e in found if missing_measures(store.folder(e.id), study.measures)]
         if todo:
             execute(measuring(todo, study.measures), store.root, how, lambda pack: None)
-        if packs := ready(kept_by(study), found, store):
+        while packs := ready(kept_by(study), found, store):
             execute(packs, store.root, how, lambda pack: None)
         results = Results(study, store, found)
         # a search asks for one model after the other

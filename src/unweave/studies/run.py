@@ -60,7 +60,7 @@ def run_study(
             repair_all(store, asked)
             forget_ends(store, asked.values(), study.measures)
             _round(study, asked, store, (execute, how, tell, progress))
-            if packs := ready(kept_by(study), tuple(asked.values()), store):
+            while packs := ready(kept_by(study), tuple(asked.values()), store):
                 execute(packs, store.root, how, lambda pack: None)
             results = Results(study, store, tuple(asked.values()))
             following = () if study.follow_up is None else study.follow_up(results)

@@ -92,7 +92,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _blas() -> Any:
-    """The libraries of both, as far as there are some. Finding them takes 10 ms, longer than most fits: once a process."""
+    """The libraries of both, where there are some. Finding them takes 10 ms, longer than most fits: once a process."""
     if importlib.util.find_spec("scipy") is not None:
         import scipy.linalg  # noqa: F401
     if importlib.util.find_spec("threadpoolctl") is None:

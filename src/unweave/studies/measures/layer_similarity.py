@@ -163,7 +163,7 @@ def _untrained(run: Run, seed: int) -> tuple[Model, str]:
 
 @contextlib.contextmanager
 def _full_precision() -> Iterator[None]:
-    """A fleet that trained in this process may have left shorter products behind."""
+    """Products in full: a fleet that trained in this process may have left shorter ones. Memory is given back."""
     kinds: tuple[Any, ...] = (torch.backends.cuda.matmul, torch.backends.cudnn)
     before = [kind.allow_tf32 for kind in kinds]
     try:
@@ -173,6 +173,8 @@ def _full_precision() -> Iterator[None]:
     finally:
         for kind, allowed in zip(kinds, before):
             kind.allow_tf32 = allowed
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()  # gigabytes that other processes on the card may want
 
 
 def folders_of(wanted: Sequence[str], root: Path) -> list[Path]:
