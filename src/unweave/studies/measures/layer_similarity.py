@@ -70,11 +70,13 @@ class LayerSimilarity(Measure):
 
     def __call__(self, run: Run) -> Mapping[str, Any]:
         lefts, rights = (self._places(one, run) for one in (self.left, self.right))
+        rows = rows_of(len(run.data), self.n_samples)
+        images = run.data.examples(rows)
         with _full_precision():
-            partners = [(place, self._seen(place, self.weights[1], run.data)) for place in rights]
+            partners = [(place, self._seen(place, self.weights[1], run.data, rows, images)) for place in rights]
             scores: list[list[Scores | None]] = []
             for place in lefts:
-                seen = self._seen(place, self.weights[0], run.data)
+                seen = self._seen(place, self.weights[0], run.data, rows, images)
                 itself = self.weights[0] == self.weights[1]
                 scores.append(
                     [None if itself and place == there else self._held(seen, other) for there, other in partners]
@@ -88,14 +90,12 @@ class LayerSimilarity(Measure):
         return _same_places(left, right) if self.procrustes else _all_pairs(left, right)
 
     @torch.no_grad()
-    def _seen(self, place: Path, weights: str, data: Data) -> "_Seen":
+    def _seen(self, place: Path, weights: str, data: Data, rows: Tensor, images: Tensor) -> "_Seen":
         run = Run(place, "cuda" if torch.cuda.is_available() else "cpu")
         run.data = data
-        rows = rows_of(len(run.data), self.n_samples)
         model, checksum = _model(run, weights)
         # codes that are mostly noise must not look alike for having the same noise
-        noise = noise_of(checksum, 0)
-        found = activations(model, run.data.examples(rows), run.labels(rows=rows), seed=noise)
+        found = activations(model, images, run.labels(rows=rows), seed=noise_of(checksum, 0))
         if not self.procrustes:
             return _Seen(found.names, found.n_encoder, gram_rows(found.layers), {})
         chosen = {name: layer for name, layer in zip(found.names, found.layers) if name.startswith(self.procrustes)}
