@@ -138,6 +138,8 @@ def _figure(pairs: Pairs) -> "matplotlib.figure.Figure":
 
 
 def _any_number(found: Mapping[str, Any], generator: np.random.Generator) -> Mapping[str, Any]:
+    if "types" not in found:
+        return found  # how alike models are stays as it is
     return {**found, "n_active": int(generator.integers(0, len(found["types"]) + 1))}
 
 
