@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,6 +34,7 @@ from unweave.studies.seen import SeenStore
 from unweave.studies.store import Store
 from unweave.studies.study import Study
 from unweave.training.experiment import Experiment, Plan
+from unweave.training.run import Run
 from unweave.training.running import GpuFailed, RunOptions
 
 
@@ -225,6 +227,26 @@ def test_failures_of_a_gpu_that_an_earlier_version_carried_are_left_behind(tmp_p
     folder.write_json("failure.json", {"kind": "exception", "reason": "AcceleratorError: CUDA error: unknown error"})
     write_portion(tmp_path / "found", results.store, results.ids)
     assert take_in(tmp_path / "found", Store(tmp_path / "other").prepare()) == 1
+
+
+@pytest.mark.parametrize("error", [ModuleNotFoundError("No module named 'scipy'"), MemoryError("no room")])
+def test_what_a_machine_lacks_is_no_end_of_a_measure(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried again on the same machine, and where only what was found came, the model is trained again."""
+
+    def lacking(self: Codes, run: Run) -> dict[str, float]:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Codes, "__call__", lacking)
+        run_portion([study(1)], tmp_path / "one", tmp_path / "found", minutes=10)
+    shutil.copytree(tmp_path / "found", tmp_path / "brought")
+    for place, found in (("one", "found"), ("two", "brought")):
+        assert run_portion([study(1)], tmp_path / place, tmp_path / found, minutes=10).settled == 1
+        table = measure_only(study(1), tmp_path / place).table
+        assert "codes.failure" not in table.columns
+        assert table["codes.mean.total_correlation"].is_finite().all()
 
 
 def more_measures() -> Study:

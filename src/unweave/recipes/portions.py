@@ -26,12 +26,13 @@ from typing import Any
 from unweave.data.altered import Perturbed
 from unweave.files import parse_json, write_atomically, write_text
 from unweave.models.method import Given
+from unweave.runs.failures import OF_MEASURES
 from unweave.runs.folder import LEFT_WEIGHTS, WEIGHTS, RunFolder, signature
 from unweave.runs.names import check_name
 from unweave.studies.between import kept_by, ready
 from unweave.studies.executors.executor import Ended, Executor
 from unweave.studies.executors.here import Here
-from unweave.studies.failures import is_outage
+from unweave.studies.failures import is_machines, is_outage
 from unweave.studies.identity import identity
 from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack, measuring, pack
@@ -164,7 +165,8 @@ class _Work:
         """What was asked for when somebody last looked."""
         self.looked: dict[str, str] | None = None
         """The signatures of the folders of all that was known before that look."""
-        self.look()
+        for one in map(self.store.folder, self.look()):
+            one.remove(*_of_this_machine(one))  # tried again: what was missing may be here by now
 
     def train(self, how: RunOptions) -> None:
         """Train what is ready, measure it, and go on with what follows, until time is up or nothing is left."""
@@ -481,11 +483,17 @@ def _opened() -> tuple[io.BytesIO, gzip.GzipFile, int]:
 def _line(folder: RunFolder, histories: bool, whole: bool) -> dict[str, Any]:
     """What is carried of a run: its weights by their checksum alone, unless it is to be whole and can be."""
     whole = whole and folder.has(WEIGHTS) and (folder.path / WEIGHTS).stat().st_size <= LARGEST // 2
-    names = [name for name in folder.names() if _carried(name) and (histories or not name.startswith(HISTORY))]
+    left = () if histories else tuple(folder.names(HISTORY))
+    names = [name for name in folder.names() if _carried(name) and name not in (*left, *_of_this_machine(folder))]
     files: dict[str, Any] = {name: _text(folder.read(name)) for name in names if name != WEIGHTS or whole}
     if folder.has(WEIGHTS) and not whole:
         files[LEFT_WEIGHTS] = json.dumps(folder.weights_note()) + "\n"
     return {"id": folder.path.name, "files": files}
+
+
+def _of_this_machine(folder: RunFolder) -> list[str]:
+    """Failures of measures for want of a package or of memory: no end of a run, so they are not carried."""
+    return [name for name in folder.names(OF_MEASURES) if is_machines(folder.read_json(name))]
 
 
 def _text(content: bytes) -> str | Mapping[str, str]:

@@ -59,6 +59,11 @@ def is_outage(failure: Mapping[str, Any]) -> bool:
     return failure.get("kind") == "exception" and names_gpu_fault(str(failure.get("reason")))
 
 
+def is_machines(failure: Mapping[str, Any]) -> bool:
+    """Whether a measure failed for want of a package or of memory: another machine may take it."""
+    return failure.get("kind") == "memory" or str(failure.get("reason")).startswith(("ModuleNotFound", "ImportError"))
+
+
 def file_of(measure: Measure) -> str:
     """Where the failure of a measure is kept."""
     return OF_MEASURES + measure.file.rpartition("/")[2]
