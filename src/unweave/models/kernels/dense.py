@@ -15,7 +15,7 @@ import triton.language as tl
 from unweave.models.kernels.adam import adagrad_at, adam_at
 from unweave.models.kernels.convolutions import Tiles
 from unweave.models.kernels.elementwise import tanh
-from unweave.models.kernels.products import PIECES, multiplied
+from unweave.models.kernels.products import multiplied
 from unweave.shapes import Bool, Float, Tensor
 
 TUNED = {
@@ -32,8 +32,8 @@ TUNED = {
 AHEAD = 1
 """1: an update asks for what it changes before it makes the gradient; 0: after, in fewer registers."""
 
-SIX = 0
-"""1: products of fp32 are made by pieces (`unweave.models.kernels.products`); not timed on a card yet."""
+OWN = ""
+"""``three`` or ``six``: how products of fp32 are made (`unweave.models.kernels.products`); not timed on a card yet."""
 
 
 WIDE = 512
@@ -172,7 +172,7 @@ def _numbers(state: AdamStack | AdaGradStack) -> tuple[float, ...]:
 
 def _product(product: str) -> str:
     made = PRODUCTS[product]
-    return PIECES if SIX and made == "tf32x3" else made
+    return OWN if OWN and made == "tf32x3" else made
 
 
 def _launch(

@@ -1,24 +1,31 @@
-"""Products of fp32 matrices on tensor cores, which know only shorter numbers."""
+"""Products of fp32 matrices on tensor cores, which know only shorter numbers, as sums of products of their pieces.
+
+- ``tf32x3``: the compiler's, of two tf32 pieces of either side. It watches for numbers that are not finite.
+- ``three``: the same products in the same order without watching: the same bits of finite numbers, and NaN where the
+  other might give an infinite number.
+- ``six``: of three bf16 pieces whose sum is the number to its last bit, six of their nine products. What is left out is
+  below 2⁻²² of a product, less than what ``three`` leaves out.
+"""
 
 # ruff: noqa: N803
 # mypy: disable-error-code="no-untyped-def"
 import triton
 import triton.language as tl
 
-PIECES = "pieces"
-"""A product by three bf16 pieces of either side, whose sum is the number to its last bit: six of their nine products.
-
-What is left out is below 2⁻²² of the product; a product of ``tf32x3`` leaves out more.
-"""
-
 
 @triton.jit
 def multiplied(left, right, total, PRODUCT: tl.constexpr):
     """total + left @ right."""
-    if PRODUCT == "pieces" and left.dtype == tl.float32:
+    if PRODUCT == "three" and left.dtype == tl.float32:
+        near, other_near = _near(left), _near(right)
+        # a b = (a₁ + a₂)(b₁ + b₂) without a₂ b₂, the smallest first; added to the total as fp32, not by a tensor core
+        part = tl.dot(left - near, other_near, input_precision="tf32")
+        part = tl.dot(near, right - other_near, part, input_precision="tf32")
+        part = tl.dot(near, other_near, part, input_precision="tf32")
+        total += part
+    elif PRODUCT == "six" and left.dtype == tl.float32:
         first, second, third = _pieces(left)
         other_first, other_second, other_third = _pieces(right)
-        # a b = (a₁ + a₂ + a₃)(b₁ + b₂ + b₃), the smallest first; by itself, since tensor cores cut off what they add
         part = tl.dot(third, other_first)
         part = tl.dot(second, other_second, part)
         part = tl.dot(first, other_third, part)
@@ -29,6 +36,12 @@ def multiplied(left, right, total, PRODUCT: tl.constexpr):
     else:
         total = tl.dot(left, right, total, input_precision=PRODUCT)
     return total
+
+
+@triton.jit
+def _near(x):
+    """The nearest tf32 number: eleven binary digits."""
+    return ((x.to(tl.uint32, bitcast=True) + 0x1000) & 0xFFFFE000).to(tl.float32, bitcast=True)
 
 
 @triton.jit
