@@ -36,6 +36,7 @@ from unweave.models.networks import MLP
 from unweave.models.objectives.beta_vae import BetaVAE
 from unweave.recipes.pace import pictures
 from unweave.training.experiment import Experiment
+from unweave.training.fleet.whole_steps import BLOCK
 
 SMALL_USUAL = "small.KNOWN=0 small.WARPS=4 small.TILE=64 small.LIMIT=0 small.SHARED=0 small.PRODUCT=tf32x3"
 SMALL = {
@@ -302,21 +303,21 @@ def small(way: str, steps: int = 40) -> None:
     )
 
 
-def times_small(sizes: tuple[int, ...] = (64, 256), rounds: int = 4) -> dict[str, dict[str, list[float]]]:
-    """µs a fleet step, in turns, sorted."""
+def times_small(sizes: tuple[int, ...] = (64, 256), rounds: int = 3) -> dict[str, dict[str, list[float]]]:
+    """µs a fleet step, in turns: blocks of steps that are drawn together, their draws included."""
     report: dict[str, dict[str, list[float]]] = {}
     for n in sizes:
         engines, first = {}, {}
         for way, settings in SMALL.items():
             change([*SMALL_USUAL.split(), *settings.split()])
             engines[way] = begun("tanh", "tanh-epochs", n, "usual", "")
-            first[way] = advance(engines[way], 0, 60)
+            first[way] = advance(engines[way], BLOCK - 60, 60)
         report[str(n)] = {way: [] for way in SMALL}
         for _ in range(rounds):
             for way, engine in engines.items():
                 change([*SMALL_USUAL.split(), *SMALL[way].split()])
-                report[str(n)][way].append(1e6 * timed(engine, first[way], 300))
-                first[way] += 300
+                report[str(n)][way].append(1e6 * timed(engine, first[way], BLOCK))
+                first[way] += BLOCK
     print(f"µs a fleet step of small models, least of {rounds}: {' and '.join(map(str, sizes))}")
     for way in SMALL:
         print(f"  {way:16s} {'  '.join(f'{min(report[str(n)][way]):7.1f}' for n in sizes)}")

@@ -20,7 +20,7 @@ for product in tf32x3 three six; do
 done
 wait
 echo "checked after $(($(date +%s) - begin)) s"
-timeout 20 python3 benchmarks/dense_next.py times-small > "$logs/times-small.log" 2>&1
+timeout 24 python3 benchmarks/dense_next.py times-small > "$logs/times-small.log" 2>&1
 echo "small models timed after $(($(date +%s) - begin)) s"
 timeout $((108 - $(date +%s) + begin)) python3 benchmarks/dense_next.py times-wide > "$logs/times-wide.log" 2>&1
 tail -q -n 1 "$logs"/check-*.log
