@@ -318,9 +318,8 @@ def times_small(sizes: tuple[int, ...] = (64, 256), rounds: int = 3) -> dict[str
                 change([*SMALL_USUAL.split(), *SMALL[way].split()])
                 report[str(n)][way].append(1e6 * timed(engine, first[way], BLOCK))
                 first[way] += BLOCK
-    print(f"µs a fleet step of small models, least of {rounds}: {' and '.join(map(str, sizes))}")
-    for way in SMALL:
-        print(f"  {way:16s} {'  '.join(f'{min(report[str(n)][way]):7.1f}' for n in sizes)}")
+        told = ", ".join(f"{way} {min(spans):.1f}" for way, spans in report[str(n)].items())
+        print(f"{n} small models, µs a fleet step, least of {rounds}: {told}", flush=True)
     return report
 
 
