@@ -272,9 +272,10 @@ def _update(
     ok = (tl.load(good + model) != 0) & (row < N_OUTPUTS)[:, None] & (column < N_INPUTS)[None, :]
     if AHEAD:
         # asked for first: these bytes are the cost, and they arrive while the product is made
-        m, old = tl.load(first + place, mask=ok, other=0.0), tl.load(parameters + place, mask=ok, other=0.0)
+        m = tl.load(first + place, mask=ok, other=0.0)
         if second is not None:
             v = tl.load(second + place, mask=ok, other=0.0)
+        old = tl.load(parameters + place, mask=ok, other=0.0)
     slope = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
     for begin in range(0, N_BATCH, INNER):
         k = begin + tl.arange(0, INNER)
@@ -288,19 +289,20 @@ def _update(
         )  # fmt: skip
         slope = multiplied(left, right, slope, PRODUCT)
     if not AHEAD:
-        m, old = tl.load(first + place, mask=ok, other=0.0), tl.load(parameters + place, mask=ok, other=0.0)
+        m = tl.load(first + place, mask=ok, other=0.0)
         if second is not None:
             v = tl.load(second + place, mask=ok, other=0.0)
-    rate = tl.load(rates + model)
+        old = tl.load(parameters + place, mask=ok, other=0.0)
     if second is not None:
         m = beta1 * m + rest1 * slope
         v = beta2 * v + rest2 * slope * slope
-        moved = old - rate * m / (tl.sqrt(v) / tl.load(root) + epsilon)
-        tl.store(second + place, v, mask=ok)
+        moved = old - tl.load(rates + model) * m / (tl.sqrt(v) / tl.load(root) + epsilon)
     else:
         m += slope * slope
-        moved = old - rate * slope / (tl.sqrt(m) + epsilon)
+        moved = old - tl.load(rates + model) * slope / (tl.sqrt(m) + epsilon)
     tl.store(first + place, m, mask=ok)
+    if second is not None:
+        tl.store(second + place, v, mask=ok)
     tl.store(parameters + place, moved, mask=ok)
     if rounded is not None:
         tl.store(rounded + place, moved.to(rounded.dtype.element_ty), mask=ok)
