@@ -46,6 +46,7 @@ class Tiles:
     run: int
     warps: int
     stages: int
+    inner: int = 64
 
 
 ALL = 4
