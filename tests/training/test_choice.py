@@ -164,23 +164,23 @@ def test_a_rehearsal_has_the_shapes_of_a_step(monkeypatch: pytest.MonkeyPatch) -
             seen[reads_stored] = [parameters, weights, examples, noise]
 
         backend = SimpleNamespace(
-            layout=SimpleNamespace(size=7), reads_stored=reads_stored, gathers=False, template=template,
+            layout=SimpleNamespace(size=9), reads_stored=reads_stored, gathers=False, template=template,
             rows={"kept": 1}, weights=lambda parameters: parameters + 1.0, gradients=gradients,
         )  # fmt: skip
-        choice._try(backend, one, 3, data)
+        choice._try(backend, one, 7, 3, data)
         assert backend.rows == {}
 
     rehearsed(False)
     rehearsed(True)
     assert order == ["summed", "waited", "summed", "waited"]
     for reads_stored, (parameters, weights, examples, noise) in seen.items():
-        assert parameters.shape == (16, 7)
+        assert parameters.shape == (7, 9)
         assert float(parameters.abs().sum()) == 0.0
-        assert float(weights.sum()) == 16 * 7
+        assert float(weights.sum()) == 7 * 9
         # the posterior of GVAE is told one number beside the noise
-        assert noise.shape == (16, 5, 4)
+        assert noise.shape == (7, 5, 4)
         stored = data.store.shape[1:] if reads_stored and data.comes_as_stored else data.shape
-        assert examples.shape == (16, 5, *stored)
+        assert examples.shape == (7, 5, *stored)
         assert examples.dtype == (data.store.dtype if reads_stored and data.comes_as_stored else torch.float32)
     assert data.comes_as_stored
     assert data.store.dtype != torch.float32

@@ -1,11 +1,13 @@
 """The command line: one module per command, imported only when it is called."""
 
 import errno
+import gc
 import importlib
 import os
 import sys
 import warnings
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 GROUPS = {
@@ -120,8 +122,19 @@ def _run(words: list[str]) -> int:
 
         raise unknown("command", words[0], COMMANDS)
     rest = _trusting(words[1:])
-    module = importlib.import_module(f"unweave.cli.{name}")
-    return int(module.run(rest) or 0)
+    return int(_imported(f"unweave.cli.{name}").run(rest) or 0)
+
+
+def _imported(name: str) -> ModuleType:
+    """A module. What an import makes stays, and most of the first seconds' collecting of garbage looks through it."""
+    if name in sys.modules or not gc.isenabled():
+        return importlib.import_module(name)
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _trusting(words: list[str]) -> list[str]:

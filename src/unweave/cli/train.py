@@ -18,6 +18,7 @@ from unweave.data.world import called
 from unweave.files import as_typed, read_json
 from unweave.runs.folder import RunFolder
 from unweave.runs.state import state_of
+from unweave.training.ahead import wake
 from unweave.training.batches import check_before_fetching
 from unweave.training.experiment import TABLES, Experiment, config_near, experiment_from, experiment_to
 from unweave.training.loop import train as train_experiment
@@ -126,6 +127,7 @@ def train_all(experiments: list[Experiment], given: dict[str, Any]) -> list[Path
     """Train many models together, in one fleet on a GPU and side by side on a CPU."""
     from unweave.training.many import train_many
 
+    keep_freed_memory()
     resolved = experiments[0].resolve()
     data = load_watched(resolved, given["quiet"])
     with running(f"{number_of(len(experiments), 'model')} on {called(resolved.world)}", given) as how:
@@ -144,6 +146,7 @@ def running(title: str, given: dict[str, Any]) -> Iterator[RunOptions]:
 def load_watched(experiment: Experiment, quiet: bool) -> Data:
     """The data, with a bar where it has to be rendered or converted first."""
     check_before_fetching(experiment)
+    wake(experiment.plan.device)
     if quiet:
         return experiment.world.load()
     with shown() as progress:
