@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -147,9 +148,15 @@ def test_a_claim_that_fails_ends_the_training(tmp_path, monkeypatch):
         raise OSError("full")
 
     seen = []
+
+    def watch(report):
+        seen.append(report.done)
+        time.sleep(0.02)
+
     monkeypatch.setattr(many, "_join", join)
     with pytest.raises(OSError, match="full"):
-        train_many(SEVERAL, tmp_path, how=RunOptions((lambda report: seen.append(report.done),)))
+        train_many([replace(one, steps=1000) for one in SEVERAL], tmp_path, how=RunOptions((watch,)))
+    assert len(seen) < 1000  # and not after the last step
     assert not list(tmp_path.glob("*/model.safetensors"))
     monkeypatch.undo()
     train_many(SEVERAL, tmp_path)  # nobody holds a folder
