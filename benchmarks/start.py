@@ -2,6 +2,7 @@
 
     python benchmarks/start.py dsprites --seeds 0:128 --steps 2000 --folder /tmp/runs --quiet
     python benchmarks/start.py micro --seeds 0:128 --steps 40 --network linear --folder /tmp/runs --quiet --one-thread
+    python benchmarks/start.py --folders /tmp/runs      # what the disk says to 128 runs, some at a time
 
 What follows is given to `unweave train`. With ``--one-thread`` folders are written one after the other, so that a
 profile (python -m cProfile) blames whom it should. What is done beside the main thread has lines of its own, and the
@@ -22,6 +23,9 @@ BESIDE: list[tuple[str, float, float]] = []
 
 def main() -> int:
     """Train, and say how long each part took."""
+    if "--folders" in sys.argv:
+        folders(Path(sys.argv[-1]))
+        return 0
     mark("Python is there", started())
     words = [word for word in sys.argv[1:] if word != "--one-thread"]
     from unweave.cli import _imported
@@ -42,18 +46,19 @@ def main() -> int:
     marked(cli_train, "load_watched", "data is loaded", "the command is understood")
     marked(many, "check_structure", "members are checked")
     marked(many, "_parts", "fleets are planned")
-    marked(many, "kept_kernels", "Triton is imported", "folders are locked")
+    marked(many, "kept_kernels", "folders are locked")
     marked(choice, "_kernels", "kernels are imported")
     marked(choice, "choose_backend", "kernels are chosen and tried")
     marked(engine, "arranged", "members are arranged")
     marked(engine, "new_fleet", "initial weights are drawn")
-    marked(engine.FleetEngine, "__init__", "the engine is built")
+    marked(engine.FleetEngine, "__init__", "the engine is built", "Triton is imported")
     marked(engine.FleetEngine, "close", "the engine is closed", "results are kept")
     marked(many, "drive", "results are written", "everything is ready")
     marked(checkpoint.Checkpoints, "save", "a checkpoint is written", "steps so far")
     marked(loop, "_keep_snapshots", "snapshots are kept", "steps are made")
     marked(many, "_disband", "the fleet is disbanded")
     first_of(stepper.Stepper, "_pack", "draws are made")
+    first_of(stepper.torch.cuda, "empty_cache", "memory is given back", count=2)
     first_of(stepper.Stepper, "_advance_placed", "a step is made to load kernels, or captured", count=4)
     first_steps(engine.FleetEngine)
     done = command(["train", *words])
@@ -105,6 +110,31 @@ def marked(place: Any, name: str, after: str, before: str = "") -> None:
         return found
 
     setattr(place, name, timed)
+
+
+def folders(root: Path, n_runs: int = 128) -> None:
+    """Seconds to claim folders, to keep results of 2 MB in them, and to let them go, some at a time."""
+    import os
+    import shutil
+    from concurrent.futures import ThreadPoolExecutor
+
+    from unweave.runs.folder import RunFolder
+
+    weights, history = os.urandom(2 << 20), b"0.1," * 40_000
+    work: dict[str, Callable[[RunFolder], None]] = {
+        "claimed": lambda run: run.write_new(dict.fromkeys(("config.json", "environment.json", "member.json"), "{}")),
+        "results kept": lambda run: run.write_new({"history.csv": history, "model.safetensors": weights}),
+        "let go": lambda run: run.remove("member.json"),
+    }
+    for at_a_time in (4, 16, 64, 16):
+        shutil.rmtree(root, ignore_errors=True)
+        runs, told = [RunFolder(root / str(place)) for place in range(n_runs)], []
+        with ThreadPoolExecutor(at_a_time) as pool:
+            for name, done in work.items():
+                begin = time.perf_counter()
+                list(pool.map(done, runs))
+                told.append(f"{name} {time.perf_counter() - begin:.2f}")
+        print(f"{n_runs} folders, {at_a_time} at a time: {', '.join(told)} s", flush=True)
 
 
 def beside(place: Any, name: str, what: str) -> None:

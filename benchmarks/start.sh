@@ -18,7 +18,7 @@ train() {
   at=$(now)
   $kept timeout 90 python3 $3 benchmarks/start.py dsprites --seeds 0:128 --steps "$2" --plan.device "${DEVICE:-cuda}" $MORE --quiet \
     --folder "/tmp/start/runs-$1" > "$logs/$1.log" 2>&1
-  echo "$1: $(grep "^first step" "$logs/$1.log" || tail -n 1 "$logs/$1.log") with the exit $(since $at)" > "$logs/$1.txt"
+  echo "$1: $(grep "^first step" "$logs/$1.log" || tail -n 1 "$logs/$1.log") with the exit $(since $at)" > /tmp/start/$1.txt
 }
 rm -rf /tmp/start
 mkdir -p /tmp/start
@@ -26,10 +26,11 @@ begin=$(now)
 train first-use 200 &
 has="import sys, os, importlib.util as u; s = u.find_spec('torch').origin"
 has="$has; print('keeps bytecode:', not sys.dont_write_bytecode, ', has it of torch:', os.path.exists(u.cache_from_source(s)))"
-python3 -c "$has" > "$logs/imports.txt"
-echo "import torch, as it is: $(imports env)" >> "$logs/imports.txt"
+python3 -c "$has" > /tmp/start/imports.txt
+echo "import torch, as it is: $(imports env)" >> /tmp/start/imports.txt
 wait
-echo "import torch, bytecode kept: $(imports $kept)" >> "$logs/imports.txt"
+echo "import torch, bytecode kept: $(imports $kept)" >> /tmp/start/imports.txt
+python3 benchmarks/start.py --folders /tmp/start/folders >> /tmp/start/imports.txt 2>&1
 train second-use 200
 echo "started after $(whole $begin) s"
 train whole "${STEPS:-8000}"
@@ -38,5 +39,5 @@ test "${PROFILE:-1}" = 0 || test "$(whole $begin)" -gt 85 || train profile 20 "-
 for name in second-use whole; do
   echo "$name" && grep " s until" "$logs/$name.log"
 done
-cat "$logs/imports.txt" "$logs/first-use.txt" "$logs/second-use.txt" "$logs/whole.txt"
+cat /tmp/start/imports.txt /tmp/start/first-use.txt /tmp/start/second-use.txt /tmp/start/whole.txt | tee "$logs/table.txt"
 echo "all in $(whole $begin) s"

@@ -109,15 +109,18 @@ def test_wide_dense_models_on_a_gpu_have_kernels_unless_told_that_round_only_whe
         return named("kernels", template)
 
     monkeypatch.setattr(choice, "_kernels", kernels)
-    monkeypatch.setattr(choice, "_try", lambda *given: None)
+    tried: list[int] = []
+    monkeypatch.setattr(choice, "_try", lambda backend, first, n_models, *given: tried.append(n_models))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
     found = {}
     for dense in ("auto", "mapped", "kernels"):
         for width in (128, 129):
             one = replace(BASE, network=MLP((width,), (8,)), plan=Plan("cuda", 1, "bf16", dense))
-            found[dense, width] = choice.choose_backend(arrange([one]), BASE.world.load(), pytest.fail).name
+            members = arrange([replace(one, seed=seed) for seed in range(3)])
+            found[dense, width] = choice.choose_backend(members, BASE.world.load(), pytest.fail).name
     assert [key for key, name in found.items() if name == "kernels"] == [("auto", 129), ("kernels", 129)]
     assert asked == ["tf32", "bf16"]
+    assert tried == [3, 3]  # of as many models as there are
 
 
 @pytest.mark.parametrize("name", ["kernels", "portable"])
