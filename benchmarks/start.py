@@ -34,11 +34,11 @@ def main() -> int:
     _imported("torch")
     mark("torch is imported")
     cli_train = _imported("unweave.cli.train")
-    from unweave.training import ahead, checkpoint, loop, many, results
+    from unweave.training import checkpoint, loop, many, results, wake
     from unweave.training.fleet import choice, engine, stepper
 
     mark("unweave is imported")
-    beside(ahead, "_wake", "the GPU and Triton")
+    beside(wake, "_wake", "the GPU and Triton")
     beside(many, "_claim_all", "claims of folders")
     beside(checkpoint.Checkpoints, "_write", "a checkpoint on its way to the disk")
     if "--one-thread" in sys.argv:

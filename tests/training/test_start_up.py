@@ -16,13 +16,14 @@ from unweave.cli import train as cli_train
 from unweave.data.synthetic import SynthLin
 from unweave.models.networks import Linear
 from unweave.runs.folder import RunFolder
-from unweave.training import ahead, loop, many
-from unweave.training.ahead import wake
+from unweave.training import loop, many
+from unweave.training import wake as wake_module
 from unweave.training.experiment import Experiment, Plan
 from unweave.training.history import _as_csv
 from unweave.training.many import train_many
 from unweave.training.results import for_all
 from unweave.training.running import Interrupted, RunOptions
+from unweave.training.wake import wake
 
 BASE = Experiment(SynthLin(n_points=100), network=Linear(), latents=2, steps=6, plan=Plan("cpu", 1))
 SEVERAL = [replace(BASE, seed=seed) for seed in range(3)]
@@ -200,7 +201,7 @@ def test_one_lock_that_somebody_holds_lets_the_others_go(tmp_path):
 
 def test_a_gpu_and_triton_are_begun_beside_the_data(monkeypatch):
     order, waiting = [], threading.Event()
-    monkeypatch.setattr(ahead.torch, "zeros", lambda *size, device: order.append(device))
+    monkeypatch.setattr(wake_module.torch, "zeros", lambda *size, device: order.append(device))
     cache = SimpleNamespace(triton_key=lambda: waiting.wait(20) and order.append("key"))
     monkeypatch.setitem(sys.modules, "triton.runtime.cache", cache)
     waking = wake("cuda:1")
@@ -216,7 +217,7 @@ def test_what_fails_there_is_left_to_the_training(monkeypatch):
         order.append(device)
         raise RuntimeError("no CUDA")
 
-    monkeypatch.setattr(ahead.torch, "zeros", fail)
+    monkeypatch.setattr(wake_module.torch, "zeros", fail)
     monkeypatch.setitem(sys.modules, "triton.runtime.cache", SimpleNamespace(triton_key=lambda: order.append("key")))
     wake("cuda").join(20)
     assert order == ["cuda", "key"]

@@ -18,7 +18,6 @@ from unweave.data.world import called
 from unweave.files import as_typed, read_json
 from unweave.runs.folder import RunFolder
 from unweave.runs.state import state_of
-from unweave.training.ahead import wake
 from unweave.training.batches import check_before_fetching
 from unweave.training.experiment import TABLES, Experiment, config_near, experiment_from, experiment_to
 from unweave.training.loop import train as train_experiment
@@ -27,6 +26,7 @@ from unweave.training.progress import progress
 from unweave.training.results import for_all
 from unweave.training.run import Run
 from unweave.training.running import RunOptions
+from unweave.training.wake import wake
 from unweave.trusted import trust_words
 from unweave.words import number_of
 
