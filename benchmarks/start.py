@@ -31,9 +31,9 @@ def main() -> int:
     from unweave.cli import _imported
     from unweave.cli import main as command
 
-    _imported("torch")
+    _imported("torch", alone=True)
     mark("torch is imported")
-    cli_train = _imported("unweave.cli.train")
+    cli_train = _imported("unweave.cli.train", alone=True)
     from unweave.training import checkpoint, loop, many, results, wake
     from unweave.training.fleet import choice, engine, stepper
 
@@ -126,7 +126,7 @@ def folders(root: Path, n_runs: int = 128) -> None:
         "results kept": lambda run: run.write_new({"history.csv": history, "model.safetensors": weights}),
         "let go": lambda run: run.remove("member.json"),
     }
-    for at_a_time in (4, 16, 64, 16):
+    for at_a_time in (16, 64, 16):
         shutil.rmtree(root, ignore_errors=True)
         runs, told = [RunFolder(root / str(place)) for place in range(n_runs)], []
         with ThreadPoolExecutor(at_a_time) as pool:
