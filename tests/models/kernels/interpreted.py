@@ -29,14 +29,21 @@ from unweave.models.kernels.chosen import Chosen
 from unweave.models.kernels.conv_stack import conv_stack
 from unweave.models.kernels.convolutions import Join
 from unweave.models.kernels.first import ready, ready_chosen
-from unweave.models.kernels.mapped_layers import MappedBatchNorm, MappedSpectralNorm, MappedTrunk, map_convolutions
+from unweave.models.kernels.mapped_layers import (
+    MappedBatchNorm,
+    MappedGenerator,
+    MappedSpectralNorm,
+    MappedTrunk,
+    map_convolutions,
+)
 from unweave.models.kernels.pixels import BITS, MASKS, Frame
 from unweave.models.kernels.posterior import Totals, coded, latent_statistics, mapped_code
 from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.kernels.weighed import weigh
+from unweave.models.layers import fresh_of
 from unweave.models.networks import Conv
 from unweave.models.networks.conv import ConvDecoder
-from unweave.models.networks.gan import SLOPE, SpectralTrunk
+from unweave.models.networks.gan import SLOPE, Generator, SpectralTrunk
 from unweave.models.normalisation import BatchNorm, SpectralNorm
 from unweave.models.objectives.annealed_vae import AnnealedVAE
 from unweave.models.objectives.beta_vae import BetaVAE
@@ -207,6 +214,49 @@ def decoders(precision: str, channels: int) -> dict[str, float]:
         results.append([out, *torch.autograd.grad((out * slope).sum(), given)])
     assert mapped.product is not None
     return {key: _far(own, other) for key, own, other in zip(["out", "codes", *names], *results, strict=True)}
+
+
+def generators(precision: str) -> dict[str, float]:
+    """Pairs of images under ``vmap`` by the kernels and by PyTorch in double precision: images, states, slopes."""
+    torch.manual_seed(0)
+    batch_norm.SPAN, batch_norm.ROWS, correlation.SPAN = 32, 16, 32  # several parts, of which the last is not full
+    made = [Generator(4, (1, 14, 16), (32, 64, 64), 32) for _ in range(2)]
+    for one in made:
+        for name, parameter in one.named_parameters():
+            torch.nn.init.normal_(parameter, float("norms" in name), 0.2)
+    names, codes = [name for name, _ in made[0].named_parameters()], torch.randn(2, 2, 3, 4)
+    held = {name: torch.stack([one.get_parameter(name).detach() for one in made]) for name in names}
+    states = {name: torch.rand(2, *one.shape) for name, one in made[0].named_buffers()}
+    mapped = deepcopy(made[0])
+    map_convolutions(mapped, "tf32x3", precision)
+    mapped.product, mapped.together = MappedGenerator(mapped, precision), True
+    results = []
+    for generator, dtype in ((mapped, torch.float32), (made[0], torch.float64)):
+        given = [one.to(dtype).requires_grad_() for one in (codes, *held.values())]
+        moving = {name: one.to(dtype) for name, one in states.items()}
+
+        def seen(tensors: Any, z: torch.Tensor, generator: Generator = generator) -> Any:
+            pairs = functional_call(Pairs(generator), {f"generator.{name}": one for name, one in tensors.items()}, (z,))
+            return pairs, fresh_of(generator)
+
+        out, fresh = torch.vmap(seen)({**dict(zip(names, given[1:])), **moving}, given[0])
+        slope = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(dtype)
+        slopes = torch.autograd.grad((out * slope).sum(), given)
+        results.append({"out": out, **fresh, **dict(zip(["codes", *names], slopes))})
+    mine, exact = results
+    # a bias before a norm alone moves nothing
+    return {name: _far(mine[name], exact[name]) for name in exact if name not in ("dense.bias", "spread.bias")}
+
+
+class Pairs(torch.nn.Module):
+    """A generator that is called for pairs."""
+
+    def __init__(self, generator: Generator) -> None:
+        super().__init__()
+        self.generator = generator
+
+    def forward(self, z: torch.Tensor) -> torch.Tensor:
+        return torch.stack(self.generator.pair(*z))
 
 
 def norms() -> dict[str, float]:
@@ -435,7 +485,7 @@ if __name__ == "__main__":
     others = {
         "adam": adam, "discriminators": lambda: discriminators(precise), "leaky": lambda: leaky(precise, 1),
         "leaky colours": lambda: leaky(precise, 3), "company": company, "codes": codes, "norms": norms, "folds": folds,
-        "decoders": lambda: decoders(precise, 1), "colour decoders": lambda: decoders(precise, 3),
+        "generators": lambda: generators(precise), "decoders": lambda: decoders(precise, 1), "colour decoders": lambda: decoders(precise, 3),
         "weighed": weighed, "known slopes": known_slopes, "portions": portions, "chosen": chosen,
     }  # fmt: skip
     with watched():

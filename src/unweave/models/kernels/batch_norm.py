@@ -5,7 +5,7 @@ Channels lie last. Sums are made in parts of fixed size, so that no model's bits
 several batches, each with its own mean and variance.
 """
 
-# ruff: noqa: N803
+# ruff: noqa: N803, SIM108
 # mypy: disable-error-code="no-untyped-def"
 from dataclasses import dataclass
 from typing import Any
@@ -37,11 +37,12 @@ def takes(n_channels: int) -> bool:
 
 @dataclass(frozen=True)
 class Setting:
-    """The slope of the rectifier below 0, and the constants of the norm."""
+    """The slope of the rectifier below 0, the constants of the norm, and the groups that it takes a batch in."""
 
     leak: float
     momentum: float
     epsilon: float
+    groups: int = 1
 
 
 class Norm(torch.autograd.Function):
@@ -53,9 +54,10 @@ class Norm(torch.autograd.Function):
         running_variance: Tensor, setting: Setting,
     ) -> tuple[Tensor, Channels, Channels]:  # fmt: skip
         last = x.movedim(2, -1)
-        rows = last.reshape(len(x), -1, x.shape[2])
+        rows = last.reshape(len(x) * setting.groups, -1, x.shape[2])
         found = normalise(rows, weight, bias, running_mean, running_variance, setting)
-        y, mean, inverse, next_mean, next_variance = found
+        y, mean, inverse, *moved = found
+        next_mean, next_variance = (one.view(len(x), setting.groups, -1)[:, -1] for one in moved)
         ctx.save_for_backward(rows, weight, mean, inverse)
         ctx.leak = setting.leak
         ctx.mark_non_differentiable(next_mean, next_variance)

@@ -14,7 +14,7 @@ from torch import nn
 from unweave.models.kernels.layout import layout_of
 from unweave.models.layers import Convolution, Deconvolution
 from unweave.models.networks.conv import ConvDecoder, ConvTrunk
-from unweave.models.networks.gan import SLOPE, SpectralTrunk
+from unweave.models.networks.gan import SLOPE, Generator, SpectralTrunk
 from unweave.models.normalisation import BatchNorm, SpectralNorm
 from unweave.shapes import Float, Tensor
 
@@ -37,6 +37,7 @@ def map_convolutions(network: nn.Module, product: str, precision: str, *, decode
     VAEs; layers that normalise have kernels of their own.
     """
     from unweave.models.kernels.batch_norm import takes
+    from unweave.models.kernels.copies import is_tried
     from unweave.models.kernels.encoder import covers
 
     for layer in network.modules():
@@ -52,6 +53,19 @@ def map_convolutions(network: nn.Module, product: str, precision: str, *, decode
             layer.product = MappedDecoder(layer, precision)
         if isinstance(layer, SpectralTrunk) and precision == "bf16" and not covers(*_channels(layer), first_most=128):
             layer.product = MappedTrunk(layer.convolutions, product, precision, SLOPE)
+        if isinstance(layer, Generator):
+            layer.together = is_tried("pairs")
+            if is_tried("generator") and precision == "bf16" and _generates(layer):
+                layer.product = MappedGenerator(layer, precision)
+
+
+def _generates(generator: Generator) -> bool:
+    """Whether kernels make all transposed convolutions of a generator but the last."""
+    from unweave.models.kernels.batch_norm import takes
+
+    shapes = [layer.weight.shape for layer in list(generator.deconvolutions)[:-1] if isinstance(layer, Deconvolution)]
+    widths = [n for shape in shapes for n in shape[:2]]
+    return bool(shapes) and all(n & (n - 1) == 0 and n <= 128 and takes(n) for n in widths)
 
 
 def _channels(trunk: ConvTrunk | SpectralTrunk) -> tuple[list[int], int]:
@@ -144,6 +158,37 @@ class MappedDecoder:
 
         made: Tensor = Decoded.apply(x, self.layout, self.joins, self.precision, *given)
         return made
+
+
+class MappedGenerator:
+    """All transposed convolutions of a generator but the last, with rectifiers and norms; only under ``torch.vmap``."""
+
+    def __init__(self, generator: Generator, precision: str) -> None:
+        from unweave.models.kernels.convolutions import PRECISIONS
+        from unweave.models.kernels.encoder import join_of
+
+        inner = nn.ModuleList(list(generator.deconvolutions)[:-1])
+        self.layout, self.precision = layout_of(inner, kernels=True), PRECISIONS[precision]
+        _, height, width = generator.coarse
+        self.joins = [
+            join_of(self.layout, str(place), (height << place, width << place)) for place in range(len(inner))
+        ]
+        norm = generator.norms[-1]
+        assert isinstance(norm, BatchNorm)
+        self.constants = {"momentum": norm.momentum, "epsilon": norm.epsilon}
+
+    def __call__(self, *given: Tensor, groups: int) -> tuple[Tensor, ...]:
+        from unweave.models.kernels.batch_norm import Setting
+        from unweave.models.kernels.generator import Generated, Layers
+
+        layers = Layers(self.layout, self.joins, self.precision, Setting(SLOPE, groups=groups, **self.constants))
+
+        def stacked(x: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
+            made: tuple[Tensor, ...] = Generated.apply(x, layers, *others)
+            return made
+
+        found: tuple[Tensor, ...] = _OfOne.apply(stacked, *given)
+        return found
 
 
 class MappedSpectralNorm:

@@ -96,7 +96,7 @@ class WSGAN(Method):
         latents = self._known_latents(batch)
         first, second, said = self._made(batch["z"], batch["z_word"], latents)
         with torch.no_grad():
-            one, other = (torch.sigmoid(networks[GENERATOR](z)) for z in (first, second))
+            one, other = (torch.sigmoid(image) for image in networks[GENERATOR].pair(first, second))
         real, partner = batch["images"].chunk(2)
         told = torch.cat([self._told(batch), said])
         logits = networks[DISCRIMINATOR](torch.cat([real, one]), torch.cat([partner, other]), told)
@@ -111,7 +111,7 @@ class WSGAN(Method):
         """How far the discriminator is from taking generated pairs for real ones."""
         networks = context.networks
         first, second, said = self._made(batch["second_z"], batch["second_z_word"], self._known_latents(batch))
-        one, other = (torch.sigmoid(networks[GENERATOR](z)) for z in (first, second))
+        one, other = (torch.sigmoid(image) for image in networks[GENERATOR].pair(first, second))
         logits = networks[DISCRIMINATOR](one, other, said)
         return {GENERATOR: functional.softplus(-logits).mean()}, None
 
