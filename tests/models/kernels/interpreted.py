@@ -27,7 +27,7 @@ from unweave.models.kernels import batch_norm, correlation, first_two, folding, 
 from unweave.models.kernels.adam import adam_stack
 from unweave.models.kernels.chosen import Chosen
 from unweave.models.kernels.conv_stack import conv_stack
-from unweave.models.kernels.convolutions import Join
+from unweave.models.kernels.convolutions import Join, Tiles
 from unweave.models.kernels.first import ready, ready_chosen
 from unweave.models.kernels.mapped_layers import (
     MappedBatchNorm,
@@ -43,7 +43,7 @@ from unweave.models.kernels.weighed import weigh
 from unweave.models.layers import fresh_of
 from unweave.models.networks import Conv
 from unweave.models.networks.conv import ConvDecoder
-from unweave.models.networks.gan import SLOPE, Generator, SpectralTrunk
+from unweave.models.networks.gan import SLOPE, Generator, SpectralTrunk, generated_pair
 from unweave.models.normalisation import BatchNorm, SpectralNorm
 from unweave.models.objectives.annealed_vae import AnnealedVAE
 from unweave.models.objectives.beta_vae import BetaVAE
@@ -216,6 +216,19 @@ def decoders(precision: str, channels: int) -> dict[str, float]:
     return {key: _far(own, other) for key, own, other in zip(["out", "codes", *names], *results, strict=True)}
 
 
+def taps() -> dict[str, float]:
+    """Weight gradients by one tap a program and by several, in short parts: distances from double precision."""
+    correlation.SPAN, correlation.LEAST_SPAN, correlation.PARTS = 64, 32, 3
+    big, small = torch.randn(2, 3, 8, 12, 16), torch.randn(2, 3, 4, 6, 32)
+    patches = mapped_layers._patches(big.double(), 4).flatten(1, 3)
+    wanted = (patches.transpose(1, 2) @ small.double().flatten(1, 3)).flatten(1)
+    found = {}
+    for run in (1, 2, 4):
+        with patch.object(correlation, "CHOSEN", {(16, 32): Tiles(32, run, 4, 2)}):
+            found[str(run)] = _far(correlation.correlate_taps(big, small, 4, "tf32x3").sum(1).double(), wanted)
+    return found
+
+
 def generators(precision: str) -> dict[str, float]:
     """Pairs of images under ``vmap`` by the kernels and by PyTorch in double precision: images, states, slopes."""
     torch.manual_seed(0)
@@ -256,7 +269,7 @@ class Pairs(torch.nn.Module):
         self.generator = generator
 
     def forward(self, z: torch.Tensor) -> torch.Tensor:
-        return torch.stack(self.generator.pair(*z))
+        return torch.stack(generated_pair(self.generator, *z))
 
 
 def norms() -> dict[str, float]:
@@ -485,8 +498,9 @@ if __name__ == "__main__":
     others = {
         "adam": adam, "discriminators": lambda: discriminators(precise), "leaky": lambda: leaky(precise, 1),
         "leaky colours": lambda: leaky(precise, 3), "company": company, "codes": codes, "norms": norms, "folds": folds,
-        "generators": lambda: generators(precise), "decoders": lambda: decoders(precise, 1), "colour decoders": lambda: decoders(precise, 3),
-        "weighed": weighed, "known slopes": known_slopes, "portions": portions, "chosen": chosen,
+        "decoders": lambda: decoders(precise, 1), "colour decoders": lambda: decoders(precise, 3),
+        "generators": lambda: generators(precise), "taps": taps, "weighed": weighed,
+        "known slopes": known_slopes, "portions": portions, "chosen": chosen,
     }  # fmt: skip
     with watched():
         found = others[name]() if name in others else distances(name, precise)

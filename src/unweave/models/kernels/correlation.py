@@ -14,7 +14,10 @@ from unweave.models.kernels.sums import add_up
 from unweave.shapes import Float, Tensor
 
 TUNED = {(64, 128): Tiles(64, 0, 4, 2), (128, 128): Tiles(64, 0, 8, 3)}
-"""By big and small channels, for bf16 on an H200; only rows, warps and stages. Others get a modest division."""
+"""By big and small channels, for bf16 on an H200; ``run`` is how many taps of a row a program takes, 0 for one. Others
+get a modest division."""
+CHOSEN: dict[tuple[int, int], Tiles] = {}
+"""Instead of these, for trials."""
 SPAN = 4096
 """Pixels that one program adds up. Fixed, whatever the number of models: their bits depend on it."""
 LEAST_SPAN, PARTS = 512, 8
@@ -29,9 +32,10 @@ def correlate_taps(big: Tensor, small: Tensor, kernel: int, product: str) -> Flo
     parts = triton.cdiv(n_pixels, span)
     sums = torch.empty(n_models, parts, kernel * kernel * n_big * n_small, device=big.device)
     known = TUNED if big.dtype == torch.bfloat16 else {}
-    chosen = known.get((n_big, n_small), Tiles(32, 0, 8 if n_big * n_small > 64 * 64 else 4, 3))
-    _taps[(n_models * parts * kernel * kernel,)](
-        big, small, sums, n_pixels, parts, span, height, width, n_big, n_small, kernel, chosen.rows, product,
+    chosen = (known | CHOSEN).get((n_big, n_small), Tiles(32, 0, 8 if n_big * n_small > 64 * 64 else 4, 3))
+    run = min(max(1, chosen.run), kernel)
+    _taps[(n_models * parts * (kernel * kernel // run),)](
+        big, small, sums, n_pixels, parts, span, height, width, n_big, n_small, kernel, run, chosen.rows, product,
         num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
     return sums
@@ -104,27 +108,34 @@ def _first_taps(
 @triton.jit
 def _taps(
     big, small, sums, n_pixels, parts, SPAN: tl.constexpr,
-    H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr, CS: tl.constexpr, K: tl.constexpr,
+    H: tl.constexpr, W: tl.constexpr, CB: tl.constexpr, CS: tl.constexpr, K: tl.constexpr, RUN: tl.constexpr,
     ROWS: tl.constexpr, PRODUCT: tl.constexpr,
 ):  # fmt: skip
-    TAPS: tl.constexpr = K * K
+    RUNS: tl.constexpr = K * K // RUN
     PAD: tl.constexpr = (K - 2) // 2
-    tap = tl.program_id(0) % TAPS
-    part = tl.program_id(0) // TAPS % parts
-    model = (tl.program_id(0) // TAPS // parts).to(tl.int64)
-    from_big, from_small = tl.arange(0, CB), tl.arange(0, CS)
+    tap = tl.program_id(0) % RUNS * RUN
+    part = tl.program_id(0) // RUNS % parts
+    model = (tl.program_id(0) // RUNS // parts).to(tl.int64)
+    k, from_small = tl.arange(0, RUN * CB), tl.arange(0, CS)
     big += model * n_pixels * (4 * CB)
     small += model * n_pixels * CS
-    total = tl.zeros((CB, CS), dtype=tl.float32)
+    total = tl.zeros((RUN * CB, CS), dtype=tl.float32)
     for begin in range(0, SPAN, ROWS):
         pixel = part * SPAN + begin + tl.arange(0, ROWS)
         inside = pixel < n_pixels
         x, y, image = pixel % W, pixel // W % H, pixel // (W * H)
         line, column = 2 * y + tap // K - PAD, 2 * x + tap % K - PAD
-        ok = inside & (line >= 0) & (line < 2 * H) & (column >= 0) & (column < 2 * W)
+        ok = inside & (line >= 0) & (line < 2 * H)
         place = (image * (2 * H) + line) * (2 * W) + column
-        patch = tl.load(big + place[:, None] * CB + from_big[None, :], mask=ok[:, None], other=0.0)
+        if RUN == 1:
+            ok &= (column >= 0) & (column < 2 * W)
+            patch = tl.load(big + place[:, None] * CB + k[None, :], mask=ok[:, None], other=0.0)
+        else:
+            # taps of a row lie side by side, as their pixels do
+            reached = column[:, None] + (k // CB)[None, :]
+            there = tl.max_constancy(ok[:, None] & (reached >= 0) & (reached < 2 * W), [1, CB])
+            patch = tl.load(big + place[:, None] * CB + k[None, :], mask=there, other=0.0)
         other = tl.load(small + pixel[:, None] * CS + from_small[None, :], mask=inside[:, None], other=0.0)
         total = tl.dot(tl.trans(patch), other, total, input_precision=PRODUCT)
-    target = sums + (model * parts + part) * (TAPS * CB * CS) + tap * (CB * CS)
-    tl.store(target + from_big[:, None] * CS + from_small[None, :], total)
+    target = sums + (model * parts + part) * (K * K * CB * CS) + tap * (CB * CS)
+    tl.store(target + k[:, None] * CS + from_small[None, :], total)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from unweave.models.kernels.aside import aside, in_turn
+from unweave.models.kernels.aside import Later, aside, in_turn
 from unweave.models.kernels.batch_norm import Setting, normalise, normalise_backward
 from unweave.models.kernels.convolutions import Precision, down, up
 from unweave.models.kernels.copies import is_tried
@@ -54,11 +54,18 @@ class Generated(torch.autograd.Function):
         for place, join in enumerate(joins):
             made = up(join, images[-1], weights, precision.product)
             last = place == len(joins) - 1
-            scale, shift, *running = norms[4 * place : 4 * place + 4]
+            scale, shift, running_mean, running_variance = norms[4 * place : 4 * place + 4]
             bias = parameters[f"{place}.bias"]
             rows = made.view(n_models * setting.groups, -1, join.n_big)
             y, mean, inverse, *fresh = normalise(
-                rows, scale, shift, *running, setting, before=bias, dtype=torch.float32 if last else None
+                rows,
+                scale,
+                shift,
+                running_mean,
+                running_variance,
+                setting,
+                before=bias,
+                dtype=torch.float32 if last else None,
             )
             images.append(y.view(made.shape))
             kept.append(Kept(rows, bias, scale, mean, inverse))
@@ -73,7 +80,8 @@ class Generated(torch.autograd.Function):
         (layout, joins, precision, setting), weights, images, kept = ctx.kept
         gradients = torch.empty(weights.shape, device=weights.device)
         beside = aside(len(weights), weights.device) if is_tried("aside") else None
-        later, by_norms = beside or in_turn, []
+        later: Later = beside or in_turn
+        by_norms: list[Tensor | None] = []
         slope = slope.movedim(2, -1).contiguous()
         for join, image, one in zip(reversed(joins), reversed(images), reversed(kept)):
             by_made, by_scale, by_shift = normalise_backward(

@@ -175,13 +175,13 @@ class MappedGenerator:
         ]
         norm = generator.norms[-1]
         assert isinstance(norm, BatchNorm)
-        self.constants = {"momentum": norm.momentum, "epsilon": norm.epsilon}
+        self.momentum, self.epsilon = norm.momentum, norm.epsilon
 
     def __call__(self, *given: Tensor, groups: int) -> tuple[Tensor, ...]:
         from unweave.models.kernels.batch_norm import Setting
         from unweave.models.kernels.generator import Generated, Layers
 
-        layers = Layers(self.layout, self.joins, self.precision, Setting(SLOPE, groups=groups, **self.constants))
+        layers = Layers(self.layout, self.joins, self.precision, Setting(SLOPE, self.momentum, self.epsilon, groups))
 
         def stacked(x: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
             made: tuple[Tensor, ...] = Generated.apply(x, layers, *others)
@@ -204,7 +204,7 @@ class MappedSpectralNorm:
 class MappedBatchNorm:
     """Rectifier and batch norm, with the next running statistics; only to be called under ``torch.vmap``."""
 
-    def __call__(self, *given: Tensor, **setting: float) -> tuple[Tensor, Tensor, Tensor]:
+    def __call__(self, *given: Tensor, **setting: Any) -> tuple[Tensor, Tensor, Tensor]:
         from unweave.models.kernels.batch_norm import Norm, Setting
 
         def stacked(*tensors: Tensor) -> tuple[Tensor, Tensor, Tensor]:

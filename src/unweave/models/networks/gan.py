@@ -56,15 +56,6 @@ class Generator(nn.Module):
         x = self.deconvolutions[-1](x)
         return x[..., top : x.shape[-2] - bottom, left : x.shape[-1] - right] if any(self.crop) else x
 
-    def pair(
-        self, first: Float[Tensor, "batch latent"], second: Float[Tensor, "batch latent"]
-    ) -> tuple[Images, Images]:
-        """The images of both, each normalised over its own batch."""
-        if not self.together:
-            return self(first), self(second)
-        one, other = self(torch.cat([first, second]), groups=2).chunk(2)
-        return one, other
-
     def _produced(self, x: Images, groups: int) -> Images:
         norms = list(self.norms)[2:]
         inner = [one for layer in list(self.deconvolutions)[:-1] for one in (layer.weight, layer.bias)]
@@ -72,8 +63,19 @@ class Generator(nn.Module):
         assert self.product is not None
         x, *moved = self.product(x, *inner, *held, groups=groups)
         for norm, mean, variance in zip(norms, moved[::2], moved[1::2]):
+            assert isinstance(norm, BatchNorm)
             norm.fresh = {"running_mean": mean, "running_variance": variance}
         return x
+
+
+def generated_pair(
+    generator: Callable[..., Images], first: Float[Tensor, "batch latent"], second: Float[Tensor, "batch latent"]
+) -> tuple[Images, Images]:
+    """Logits of the images of both, each normalised over its own batch."""
+    if not getattr(generator, "together", False):
+        return generator(first), generator(second)
+    one, other = generator(torch.cat([first, second]), groups=2).chunk(2)
+    return one, other
 
 
 class SpectralTrunk(nn.Module):
