@@ -37,7 +37,7 @@ from unweave.training.experiment import Experiment, form_of
 from unweave.training.fleet.engine import FleetEngine
 from unweave.training.fleet.mapped import MappedFleet
 
-EVERY = "taps,first,norms,up,aside,pairs,generator,beside"
+EVERY = "taps,first,norms,up,aside,pairs,generator,beside,dense,pixels"
 WAYS = {
     "old": "",
     "taps": "taps",
@@ -48,9 +48,11 @@ WAYS = {
     "pairs": "pairs",
     "generator": "pairs,generator,taps,norms",
     "beside": "beside",
-    "all but streams": "taps,first,norms,up,pairs,generator",
-    "all but generator": "taps,first,norms,up,aside,pairs,beside",
-    "all but up": "taps,first,norms,aside,pairs,generator,beside",
+    "dense": "dense",
+    "pixels": "pixels",
+    "all but streams": "taps,first,norms,up,pairs,generator,dense,pixels",
+    "all but generator": "taps,first,norms,up,aside,pairs,beside,dense,pixels",
+    "all but up": "taps,first,norms,aside,pairs,generator,beside,dense,pixels",
     "all": EVERY,
 }
 """What stands in the environment, by the name of a way."""
@@ -227,8 +229,9 @@ def times(sizes: list[int], rounds: int, device: str) -> None:
         report[f"{n} of {pairs}"] = own = {way: sorted(spans) for way, spans in found.items()}
         old = own.get("old", [float("nan")])[0]
         for way, spans in own.items():
-            line = f"{n} models of {pairs} pairs, {way:18s} {spans[0]:6.3f} ms a step ({spans[-1]:.3f}), {spans[0] - old:+.3f}"
-            print(f"{line}, 500,000 steps {spans[0] * 500 / 60:.1f} min", flush=True)
+            line = f"{n} models of {pairs} pairs, {way:18s} {spans[0]:6.3f} ms a step ({spans[-1]:.3f})"
+            minutes = spans[0] * 500 / 60
+            print(f"{line}, {spans[0] - old:+.3f}, 500,000 steps {minutes:.1f} min", flush=True)
         for engine in engines.values():
             engine.close()
         (OUT / "gan-times.json").write_text(json.dumps(report, indent=1))

@@ -98,7 +98,7 @@ class SpectralDense(Dense):
         self.norm = SpectralNorm(self.weight)
 
     def forward(self, x: Float[Tensor, "batch feature"]) -> Float[Tensor, "batch output"]:
-        return functional.linear(x, self.norm(self.weight), self.bias)
+        return self.multiplied(x, self.norm(self.weight))
 
 
 class SpectralConvolution(Convolution):

@@ -165,5 +165,7 @@ class Encoded(torch.autograd.Function):
 def _by_pixels(join: Join, slope: Tensor, weights: Tensor) -> Float[Tensor, "model batch channel height width"]:
     """The slope by the pixels that the first convolution saw."""
     n_weights = join.kernel**2 * join.n_big * join.n_small
-    kernels = weights[:, join.weight_at : join.weight_at + n_weights].float()
-    return spread(slope.float(), kernels.unflatten(1, (-1, join.n_small)), join.kernel).movedim(-1, 2)
+    kernels = weights[:, join.weight_at : join.weight_at + n_weights].unflatten(1, (-1, join.n_small))
+    if not (is_tried("pixels") and slope.is_cuda):
+        slope, kernels = slope.float(), kernels.float()
+    return spread(slope, kernels, join.kernel).movedim(-1, 2)

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from unweave.models.kernels.layout import layout_of
-from unweave.models.layers import Convolution, Deconvolution
+from unweave.models.layers import Convolution, Deconvolution, Dense
 from unweave.models.networks.conv import ConvDecoder, ConvTrunk
 from unweave.models.networks.gan import SLOPE, Generator, SpectralTrunk
 from unweave.models.normalisation import BatchNorm, SpectralNorm
@@ -45,6 +45,8 @@ def map_convolutions(network: nn.Module, product: str, precision: str, *, decode
             layer.product = Mapped(product, "down" if isinstance(layer, Convolution) else "up")
         if isinstance(layer, SpectralNorm):
             layer.product = MappedSpectralNorm()
+        if isinstance(layer, Dense):
+            layer.apart = is_tried("dense")
         if isinstance(layer, BatchNorm) and takes(len(layer.weight)):
             layer.product = MappedBatchNorm()
         if isinstance(layer, ConvTrunk) and not covers(*_channels(layer)):
@@ -288,7 +290,12 @@ def up(small: Small, weight: Weights, product: str) -> Big:
 
 def spread(small: Small, weights: Float[Tensor, "model place small"], kernel: int) -> Big:
     """The same by PyTorch, with weights in the order row, column, big, small."""
-    pieces = (small.flatten(1, 3) @ weights.transpose(1, 2)).unflatten(1, small.shape[1:4])
+    rows, kernels = small.flatten(1, 3), weights.transpose(1, 2)
+    if rows.dtype == torch.bfloat16:
+        made = torch.bmm(rows, kernels, out_dtype=torch.float32)
+    else:
+        made = rows @ kernels
+    pieces = made.unflatten(1, small.shape[1:4])
     pieces = pieces.unflatten(-1, (kernel, kernel, -1))
     if pieces.is_cuda:
         from unweave.models.kernels.folding import folded
