@@ -291,10 +291,7 @@ def up(small: Small, weight: Weights, product: str) -> Big:
 def spread(small: Small, weights: Float[Tensor, "model place small"], kernel: int) -> Big:
     """The same by PyTorch, with weights in the order row, column, big, small."""
     rows, kernels = small.flatten(1, 3), weights.transpose(1, 2)
-    if rows.dtype == torch.bfloat16:
-        made = torch.bmm(rows, kernels, out_dtype=torch.float32)
-    else:
-        made = rows @ kernels
+    made = torch.bmm(rows, kernels, out_dtype=torch.float32) if rows.dtype == torch.bfloat16 else rows @ kernels
     pieces = made.unflatten(1, small.shape[1:4])
     pieces = pieces.unflatten(-1, (kernel, kernel, -1))
     if pieces.is_cuda:
