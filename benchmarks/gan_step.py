@@ -44,7 +44,7 @@ from unweave.training.experiment import Experiment, form_of
 from unweave.training.fleet.engine import FleetEngine
 from unweave.training.fleet.mapped import MappedFleet
 
-EVERY = "taps,first,norms,up,aside,pairs,generator,beside,dense,pixels"
+EVERY = "taps,first,norms,up,aside,pairs,generator,beside,dense,pixels,spectral"
 WAYS = {
     "old": "",
     "taps": "taps",
@@ -57,11 +57,12 @@ WAYS = {
     "beside": "beside",
     "dense": "dense",
     "pixels": "pixels",
-    "all but pixels": "taps,first,norms,up,aside,pairs,generator,beside,dense",
-    "all but beside": "taps,first,norms,up,aside,pairs,generator,dense,pixels",
-    "all but streams": "taps,first,norms,up,pairs,generator,dense,pixels",
-    "all but generator": "taps,first,norms,up,aside,pairs,beside,dense,pixels",
-    "all but up": "taps,first,norms,aside,pairs,generator,beside,dense,pixels",
+    "spectral": "spectral",
+    "all but pixels": "taps,first,norms,up,aside,pairs,generator,beside,dense,spectral",
+    "all but beside": "taps,first,norms,up,aside,pairs,generator,dense,pixels,spectral",
+    "all but streams": "taps,first,norms,up,pairs,generator,dense,pixels,spectral",
+    "all but generator": "taps,first,norms,up,aside,pairs,beside,dense,pixels,spectral",
+    "all but up": "taps,first,norms,aside,pairs,generator,beside,dense,pixels,spectral",
     "all": EVERY,
 }
 """What stands in the environment, by the name of a way."""

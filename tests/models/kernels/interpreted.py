@@ -23,12 +23,22 @@ from triton.runtime import interpreter
 from unweave.data.micro import Micro
 from unweave.data.world import Data
 from unweave.models import LIKELIHOODS, OBJECTIVES
-from unweave.models.kernels import batch_norm, correlation, first_two, folding, last, mapped_layers, spectral
+from unweave.models.kernels import (
+    batch_norm,
+    correlation,
+    first_two,
+    folding,
+    last,
+    mapped_layers,
+    spectral,
+    spectral_all,
+)
 from unweave.models.kernels.adam import adam_stack
 from unweave.models.kernels.chosen import Chosen
 from unweave.models.kernels.conv_stack import conv_stack
 from unweave.models.kernels.convolutions import Join, Tiles
 from unweave.models.kernels.first import ready, ready_chosen
+from unweave.models.kernels.layout import layout_of
 from unweave.models.kernels.mapped_layers import (
     MappedBatchNorm,
     MappedGenerator,
@@ -43,7 +53,7 @@ from unweave.models.kernels.weighed import weigh
 from unweave.models.layers import fresh_of
 from unweave.models.networks import Conv
 from unweave.models.networks.conv import ConvDecoder
-from unweave.models.networks.gan import SLOPE, Generator, SpectralTrunk, generated_pair
+from unweave.models.networks.gan import SLOPE, Generator, PairDiscriminator, SpectralTrunk, generated_pair
 from unweave.models.normalisation import BatchNorm, SpectralNorm
 from unweave.models.objectives.annealed_vae import AnnealedVAE
 from unweave.models.objectives.beta_vae import BetaVAE
@@ -290,6 +300,32 @@ def norms() -> dict[str, float]:
     return found
 
 
+def spectral_networks() -> dict[str, float]:
+    """A discriminator of two models in rows, as in a fleet: by the kernels and by PyTorch in double precision."""
+    torch.manual_seed(0)
+    spectral_all.COLUMNS, spectral_all.ROWS, spectral_all.BLOCK = 16, 8, 256
+    network = PairDiscriminator((1, 8, 8), 3, (16, 32), 8)
+    layouts = layout_of(network, aligned=True), layout_of(network, aligned=True, buffers=True)
+    rows = [torch.randn(2, layout.size) for layout in layouts]
+    mapped = deepcopy(network)
+    map_convolutions(mapped, "tf32x3", "fp32")
+    images, told = torch.rand(2, 6, 2, 1, 8, 8), torch.eye(3)[torch.randint(0, 3, (2, 6))]
+    results = []
+    for net, dtype in ((mapped, torch.float32), (network, torch.float64)):
+        weights = {name: one.detach().requires_grad_() for name, one in layouts[0].views(rows[0].to(dtype)).items()}
+        held = {**weights, **layouts[1].views(rows[1].to(dtype))}
+
+        def seen(tensors: Any, x: torch.Tensor, group: torch.Tensor, net: Any = net) -> Any:
+            return functional_call(net, tensors, (x[:, 0], x[:, 1], group)), fresh_of(net)
+
+        found, fresh = torch.vmap(seen)(held, images.to(dtype), told.to(dtype))
+        slope = torch.randn(found.shape, generator=torch.Generator().manual_seed(1)).to(dtype)
+        slopes = torch.autograd.grad((found * slope).sum(), list(weights.values()))
+        results.append({"out": found, **fresh, **dict(zip(weights, slopes))})
+    # a norm of a vector has no slope along it, and v of a single output is ±1
+    return {name: _far(one, results[1][name]) for name, one in results[0].items() if not name.startswith("alone.n")}
+
+
 def folds() -> dict[str, float]:
     """Pieces of transposed convolutions added up by the kernel and by PyTorch: 4×4 and 2×2, one channel and three."""
     folding.BLOCK = 64
@@ -499,7 +535,7 @@ if __name__ == "__main__":
         "adam": adam, "discriminators": lambda: discriminators(precise), "leaky": lambda: leaky(precise, 1),
         "leaky colours": lambda: leaky(precise, 3), "company": company, "codes": codes, "norms": norms, "folds": folds,
         "decoders": lambda: decoders(precise, 1), "colour decoders": lambda: decoders(precise, 3),
-        "generators": lambda: generators(precise), "taps": taps, "weighed": weighed,
+        "generators": lambda: generators(precise), "taps": taps, "spectral": spectral_networks, "weighed": weighed,
         "known slopes": known_slopes, "portions": portions, "chosen": chosen,
     }  # fmt: skip
     with watched():

@@ -81,12 +81,19 @@ def test_leaky_trunks_and_their_slopes_are_pytorchs(case: str, bound: float) -> 
     assert bound < 0.2 or max(found.values()) > 1e-4, "nothing was rounded"
 
 
+@pytest.mark.parametrize("tried", ["", "spectral"])
+def test_a_network_with_spectral_norms_in_rows_is_pytorchs(tried: str) -> None:
+    found = interpreted("spectral", tried)
+    assert len(found) == 23
+    assert max(found.values()) < 1e-6, found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "bound"), [("leaky", 1e-5), ("leaky colours", 1e-5), ("leaky in bf16", 0.2), ("norms", 1e-6)]
 )
 def test_ways_to_be_tried_give_the_same(case: str, bound: float) -> None:
-    found = interpreted(case, "taps,first,norms")
+    found = interpreted(case, "taps,first,norms,up")
     assert len(found) >= 19
     assert max(found.values()) < bound, found
 
@@ -101,7 +108,7 @@ def test_weight_gradients_do_not_depend_on_how_many_taps_a_program_takes(tried: 
 @pytest.mark.slow
 @pytest.mark.parametrize(("case", "bound"), [("generators", 2e-4), ("generators in bf16", 0.2)])
 def test_generators_of_pairs_and_their_slopes_are_pytorchs(case: str, bound: float) -> None:
-    found = interpreted(case, "taps,norms")
+    found = interpreted(case, "taps,norms,up")
     assert len(found) == 25
     assert max(found.values()) < bound, found
     assert bound < 0.2 or max(found.values()) > 1e-3, "nothing was rounded"

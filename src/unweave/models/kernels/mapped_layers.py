@@ -14,8 +14,16 @@ from torch import nn
 from unweave.models.kernels.layout import layout_of
 from unweave.models.layers import Convolution, Deconvolution, Dense
 from unweave.models.networks.conv import ConvDecoder, ConvTrunk
-from unweave.models.networks.gan import SLOPE, Generator, SpectralTrunk
-from unweave.models.normalisation import BatchNorm, SpectralNorm
+from unweave.models.networks.gan import (
+    SLOPE,
+    Generator,
+    LabelDiscriminator,
+    NormalEncoder,
+    PairDiscriminator,
+    RankDiscriminator,
+    SpectralTrunk,
+)
+from unweave.models.normalisation import BatchNorm, SpectralConvolution, SpectralDense, SpectralNorm
 from unweave.shapes import Float, Tensor
 
 Way = Literal["down", "up"]
@@ -25,6 +33,9 @@ Made = Callable[..., Any]
 Big = Float[Tensor, "model batch height2 width2 big"]
 Small = Float[Tensor, "model batch height width small"]
 Weights = Float[Tensor, "model small big row column"]
+
+WITH_NORMS = (NormalEncoder, PairDiscriminator, RankDiscriminator, LabelDiscriminator)
+"""Networks that use all of their spectral norms whenever they are called."""
 
 LEAST_CHANNELS = 16
 """Of both images; products of fewer are not worth a kernel."""
@@ -43,8 +54,10 @@ def map_convolutions(network: nn.Module, product: str, precision: str, *, decode
     for layer in network.modules():
         if isinstance(layer, Convolution | Deconvolution):
             layer.product = Mapped(product, "down" if isinstance(layer, Convolution) else "up")
-        if isinstance(layer, SpectralNorm):
+        if isinstance(layer, SpectralNorm) and layer.product is None:
             layer.product = MappedSpectralNorm()
+        if is_tried("spectral") and isinstance(layer, WITH_NORMS):
+            MappedSpectralNorms(layer)
         if isinstance(layer, Dense):
             layer.apart = is_tried("dense")
         if isinstance(layer, BatchNorm) and takes(len(layer.weight)):
@@ -201,6 +214,37 @@ class MappedSpectralNorm:
 
         found: tuple[Tensor, Tensor, Tensor] = _OfOne.apply(Normalised.apply, weight, u, v)
         return found
+
+
+class MappedSpectralNorms:
+    """The same of all layers of a network at once, when the first is asked for; each is given away once."""
+
+    def __init__(self, network: nn.Module) -> None:
+        layers = [one for one in network.modules() if isinstance(one, SpectralDense | SpectralConvolution)]
+        self.layers, self.ready = layers, list[tuple[Tensor, tuple[Tensor, Tensor, Tensor]]]()
+        for layer in layers:
+            layer.norm.product = self
+
+    def __call__(self, weight: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        if not any(one is weight for one, _ in self.ready):
+            self.ready = self._made()
+        place = next(place for place, (one, _) in enumerate(self.ready) if one is weight)
+        return self.ready.pop(place)[1]
+
+    def _made(self) -> list[tuple[Tensor, tuple[Tensor, Tensor, Tensor]]]:
+        from unweave.models.kernels.spectral_all import NormalisedAll
+
+        n, weights = len(self.layers), [layer.weight for layer in self.layers]
+
+        def stacked(*given: Tensor) -> tuple[Tensor, ...]:
+            made: tuple[Tensor, ...] = NormalisedAll.apply(n, *given)
+            return made
+
+        found = _OfOne.apply(stacked, *weights, *(layer.norm.u for layer in self.layers))
+        return list(zip(weights, zip(found[:n], found[n : 2 * n], found[2 * n :])))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "MappedSpectralNorms":
+        raise NotImplementedError("a network is copied before its layers are mapped")
 
 
 class MappedBatchNorm:
