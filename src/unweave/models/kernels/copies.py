@@ -57,7 +57,10 @@ TUNED: dict[tuple[str, int, int, int, bool], Shares] = {
 bf16 on an H200 (benchmarks/NOTES.md)."""
 
 TRY = "UNWEAVE_TRY"
-"""Names, in the environment, of kernels that are right on paper and wait to be timed on a card."""
+"""Names, in the environment, of kernels that are right on paper and wait to be timed on a card. Those of a GAN's step
+stand in benchmarks/NOTES.md (2026-11-20)."""
+TAKEN: frozenset[str] = frozenset()
+"""Names that need not be asked for any more."""
 
 WAITING: dict[str, Shares] = {"loss": Shares(264, 128, 5, 8)}
 """Of the loss: programs, pixels in a portion, portions on the way, warps."""
@@ -138,7 +141,7 @@ def loss_copied(
 
 def is_tried(name: str) -> bool:
     """Whether a way that waits to be timed is asked for."""
-    return name in os.environ.get(TRY, "").split(",")
+    return name in TAKEN or name in os.environ.get(TRY, "").split(",")
 
 
 def _is_tried(name: str, images: Tensor) -> bool:
