@@ -39,6 +39,11 @@ CASES: dict[str, tuple[str, list[int]]] = {
     "conv-64": ("conv", [64]),
     "conv-256": ("conv", [256]),
 }
+DIVISIONS = {
+    "dense.through": "wide in fp32",
+    "dense.gradient": "gradient in fp32",
+    "dense.update": "update in fp32",
+}
 WAYS = ("mapped", "kernels")
 OTHERS = ("usual", "before", "changed")
 
@@ -99,15 +104,17 @@ def work(case: str, way: str, given: argparse.Namespace) -> None:
         loss = sum(terms["loss"] for terms in engine.terms()) / n
         print(
             f"{n:4d} models: {shown} µs a fleet step ({type(engine.stepper).__name__}, {engine.name}); ready after"
-            f" {started:.1f} s; loss {loss:.5g}",
+            f" {started:.1f} s; loss {loss:.5g}; {int(engine.fleet.alive.sum())} alive",
             flush=True,
         )
         engine.close()
 
 
 def change(settings: list[str]) -> None:
-    """Give numbers in modules of the kernels other values; ``run`` of the last layer's or first two's tiles too."""
+    """Give constants in modules of the kernels other values; tiles of some layers too."""
     from importlib import import_module
+
+    from unweave.models.kernels.convolutions import Tiles
 
     for setting in settings:
         place, _, value = setting.partition("=")
@@ -116,8 +123,11 @@ def change(settings: list[str]) -> None:
         if name == "run":
             key = "last" if module == "last" else (32, 32)
             found.TUNED[key] = replace(found.TUNED[key], run=int(value))
+        elif place in DIVISIONS:
+            # rows, columns, warps, stages and inner portion
+            found.TUNED[DIVISIONS[place]] = Tiles(*map(int, value.split(",")))
         else:
-            setattr(found, name, int(value))
+            setattr(found, name, int(value) if value.lstrip("-").isdigit() else value)
 
 
 def begun(kind: str, case: str, n: int, way: str, precision: str) -> Any:
@@ -149,7 +159,7 @@ def begun(kind: str, case: str, n: int, way: str, precision: str) -> Any:
         aside.MOST, plan = {"kernels": 1_000_000, "mapped": 0}.get(way, aside.MOST), Plan("cuda", 1, "bf16")
     experiments = [
         Experiment(
-            world, objective, network, likelihood, AdaGrad(1e-2) if case == "wide" else Adam(1e-3), latents=latents,
+            world, objective, network, likelihood, AdaGrad(1e-3) if case == "wide" else Adam(1e-3), latents=latents,
             steps=1_000_000, seed=seed, order="epochs" if case.endswith("epochs") else "iid",
             holdout=0.2 if kind in ("linear", "tanh") else 0.0, plan=plan,
         ).resolve()

@@ -3,7 +3,7 @@
 Its rate never changes, so that what it is after n steps is what a training of n steps gives. For a card that one has
 for minutes: how far it comes shows in the table.
 
-    python benchmarks/gan_over_training.py train --store STORE --seeds 4 --seconds 500       # the same call goes on
+    python benchmarks/gan_over_training.py train --store STORE --seeds 4 --seconds 540       # the same call goes on
     python benchmarks/gan_over_training.py measure --store STORE --table scores.csv --processes 14
 """
 
@@ -84,7 +84,7 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=("train", "measure"))
     parser.add_argument("--store", required=True)
     parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--every", type=int, default=10_000, help="steps between weights that are kept, or measured")
+    parser.add_argument("--every", type=int, default=50_000, help="steps between weights that are kept, or measured")
     parser.add_argument("--seconds", type=float, default=500.0)
     parser.add_argument("--processes", type=int, default=14)
     parser.add_argument("--table", default="scores.csv")

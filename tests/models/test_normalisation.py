@@ -185,3 +185,13 @@ def test_a_vector_shorter_than_a_millionth_is_not_blown_up_to_length_one():
     for length, wanted in ((3e-7, 0.3), (1e-6, 1.0), (5.0, 1.0), (0.0, 0.0)):
         x = torch.tensor([0.6 * length, 0.8 * length], dtype=torch.float64)
         assert float(_unit(x).norm()) == pytest.approx(wanted, rel=1e-6)
+
+
+def test_groups_of_a_batch_are_normalised_by_themselves() -> None:
+    layer, x = BatchNorm(3), torch.randn(8, 3, 2, 2) + 1.0
+    parts = [(layer(part, leak=0.2), dict(layer.fresh)) for part in x.chunk(2)]
+    found = layer(x, leak=0.2, groups=2)
+    assert torch.equal(found, torch.cat([made for made, _ in parts]))
+    assert not torch.allclose(found, layer(x, leak=0.2))
+    layer(x, leak=0.2, groups=2)
+    assert all(torch.equal(layer.fresh[name], one) for name, one in parts[1][1].items())  # the last group's

@@ -24,11 +24,11 @@ from unweave.models.objectives import Perturbation
 from unweave.pages.manipulation import Losses
 from unweave.recipes.controls import judged
 from unweave.recipes.own import epsilon, transfer
-from unweave.recipes.perturb import Candidate
+from unweave.recipes.perturb import Candidate, Veil
 from unweave.recipes.portions import run_portion, take_in, write_portion
 from unweave.recipes.reproduce import reproduce
 from unweave.recipes.reproductions import find_reproduction
-from unweave.recipes.zietlow2022 import bias
+from unweave.recipes.zietlow2022 import bias, bias_table
 from unweave.recipes.zietlow2022.bias import (
     COLUMNS,
     CONDITIONS,
@@ -166,7 +166,7 @@ except ModuleNotFoundError:
 from unweave.cli import main
 from unweave.models.networks import MLP
 from unweave.recipes import portions
-from unweave.recipes.zietlow2022 import bias
+from unweave.recipes.zietlow2022 import bias, bias_table
 
 portions.WRITE_EVERY = 0.0
 bias.METRICS = ("mig",)
@@ -353,6 +353,33 @@ def test_a_drop_that_a_manipulation_against_itself_gives_is_no_evidence(
     assert [one.verdict for one in drop.values()] == [verdict, "agrees"]
     names = [[control.name for control in one.controls] for one in drop.values()]
     assert names == [["shuffled", "noise", *([] if same is None else ["same models"])], ["shuffled", "noise"]]
+
+
+def test_that_a_score_rises_is_no_doing_of_a_control_that_leaves_it(tmp_path: Path) -> None:
+    scores = {("TC-VAE", ORIGINAL): 0.2, ("TC-VAE", MODIFIED): 0.4, ("TC-VAE", NOISE): 0.2}
+    drop = "dSprites, TC-VAE: MIG on original beside modified images"
+    compared = judged(find_reproduction("z-table-4.2"), made_up(scores, "small", tmp_path), "small").comparisons
+    assert told(compared)[drop] == "differs"
+    compared = judged(
+        find_reproduction("z-table-4.2"), made_up(scores | {("TC-VAE", NOISE): 0.5}, "small", tmp_path), "small"
+    ).comparisons
+    assert told(compared)[drop] == "not evidence", "noise raises it too"
+
+
+@pytest.mark.parametrize("deviation", [None, 0.3, 0.001])
+def test_nothing_is_found_on_images_that_are_all_changed_alike(
+    deviation: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    veils = {} if deviation is None else {"dSprites": Veil(deviation, 0.9)}
+    monkeypatch.setattr(bias_table, "_veils", lambda results: veils)
+    scores = {("β-VAE", ORIGINAL): 0.4, ("β-VAE", MODIFIED): 0.1, ("β-VAE", NOISE): 0.35, ("β-VAE", SAME): 0.4}
+    compared = judged(find_reproduction("z-table-4.2"), made_up(scores, "small", tmp_path), "small").comparisons
+    found = {one.what: one for one in compared if one.n}
+    about = [one for what, one in found.items() if "beside" in what]
+    assert len(about) == 3, "equality is judged at the published size alone"
+    assert {one.verdict for one in about} == ({"not evidence"} if deviation == 0.001 else {"agrees"})
+    asked = [any(control.name == "the same on every image" for control in one.controls) for one in about]
+    assert asked == [deviation is not None] * 3
 
 
 @pytest.mark.parametrize(

@@ -109,15 +109,18 @@ def test_wide_dense_models_on_a_gpu_have_kernels_unless_told_that_round_only_whe
         return named("kernels", template)
 
     monkeypatch.setattr(choice, "_kernels", kernels)
-    monkeypatch.setattr(choice, "_try", lambda *given: None)
+    tried: list[int] = []
+    monkeypatch.setattr(choice, "_try", lambda backend, first, n_models, *given: tried.append(n_models))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
     found = {}
     for dense in ("auto", "mapped", "kernels"):
         for width in (128, 129):
             one = replace(BASE, network=MLP((width,), (8,)), plan=Plan("cuda", 1, "bf16", dense))
-            found[dense, width] = choice.choose_backend(arrange([one]), BASE.world.load(), pytest.fail).name
+            members = arrange([replace(one, seed=seed) for seed in range(3)])
+            found[dense, width] = choice.choose_backend(members, BASE.world.load(), pytest.fail).name
     assert [key for key, name in found.items() if name == "kernels"] == [("auto", 129), ("kernels", 129)]
     assert asked == ["tf32", "bf16"]
+    assert tried == [3, 3]  # of as many models as there are
 
 
 @pytest.mark.parametrize("name", ["kernels", "portable"])
@@ -164,23 +167,23 @@ def test_a_rehearsal_has_the_shapes_of_a_step(monkeypatch: pytest.MonkeyPatch) -
             seen[reads_stored] = [parameters, weights, examples, noise]
 
         backend = SimpleNamespace(
-            layout=SimpleNamespace(size=7), reads_stored=reads_stored, gathers=False, template=template,
+            layout=SimpleNamespace(size=9), reads_stored=reads_stored, gathers=False, template=template,
             rows={"kept": 1}, weights=lambda parameters: parameters + 1.0, gradients=gradients,
         )  # fmt: skip
-        choice._try(backend, one, 3, data)
+        choice._try(backend, one, 7, 3, data)
         assert backend.rows == {}
 
     rehearsed(False)
     rehearsed(True)
     assert order == ["summed", "waited", "summed", "waited"]
     for reads_stored, (parameters, weights, examples, noise) in seen.items():
-        assert parameters.shape == (16, 7)
+        assert parameters.shape == (7, 9)
         assert float(parameters.abs().sum()) == 0.0
-        assert float(weights.sum()) == 16 * 7
+        assert float(weights.sum()) == 7 * 9
         # the posterior of GVAE is told one number beside the noise
-        assert noise.shape == (16, 5, 4)
+        assert noise.shape == (7, 5, 4)
         stored = data.store.shape[1:] if reads_stored and data.comes_as_stored else data.shape
-        assert examples.shape == (16, 5, *stored)
+        assert examples.shape == (7, 5, *stored)
         assert examples.dtype == (data.store.dtype if reads_stored and data.comes_as_stored else torch.float32)
     assert data.comes_as_stored
     assert data.store.dtype != torch.float32

@@ -1,11 +1,13 @@
 """The command line: one module per command, imported only when it is called."""
 
 import errno
+import gc
 import importlib
 import os
 import sys
 import warnings
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 GROUPS = {
@@ -83,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _tell_warning
-            return _run(words)
+            return _run(words, alone=argv is None)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
@@ -103,7 +105,7 @@ def _tell_warning(message: Warning | str, category: type[Warning], *place: Any, 
         print(f"unweave: {message}", file=sys.stderr)
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], *, alone: bool) -> int:
     if words[0:1] == ["help"] and len(words) > 1:
         words = [*words[1:], "--help"]
     if not words or words[0] in ("-h", "--help", "help"):
@@ -120,8 +122,22 @@ def _run(words: list[str]) -> int:
 
         raise unknown("command", words[0], COMMANDS)
     rest = _trusting(words[1:])
-    module = importlib.import_module(f"unweave.cli.{name}")
-    return int(module.run(rest) or 0)
+    return int(_imported(f"unweave.cli.{name}", alone=alone).run(rest) or 0)
+
+
+def _imported(name: str, *, alone: bool) -> ModuleType:
+    """A module. What an import makes stays: nobody looks through it for garbage meanwhile, and later neither where the
+    command is ``alone`` in its process.
+    """
+    if name in sys.modules or not gc.isenabled():
+        return importlib.import_module(name)
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        if alone:
+            gc.freeze()
+        gc.enable()
 
 
 def _trusting(words: list[str]) -> list[str]:

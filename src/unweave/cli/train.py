@@ -26,6 +26,7 @@ from unweave.training.progress import progress
 from unweave.training.results import for_all
 from unweave.training.run import Run
 from unweave.training.running import RunOptions
+from unweave.training.wake import wake
 from unweave.trusted import trust_words
 from unweave.words import number_of
 
@@ -126,6 +127,7 @@ def train_all(experiments: list[Experiment], given: dict[str, Any]) -> list[Path
     """Train many models together, in one fleet on a GPU and side by side on a CPU."""
     from unweave.training.many import train_many
 
+    keep_freed_memory()
     resolved = experiments[0].resolve()
     data = load_watched(resolved, given["quiet"])
     with running(f"{number_of(len(experiments), 'model')} on {called(resolved.world)}", given) as how:
@@ -144,6 +146,7 @@ def running(title: str, given: dict[str, Any]) -> Iterator[RunOptions]:
 def load_watched(experiment: Experiment, quiet: bool) -> Data:
     """The data, with a bar where it has to be rendered or converted first."""
     check_before_fetching(experiment)
+    wake(experiment.plan.device)
     if quiet:
         return experiment.world.load()
     with shown() as progress:

@@ -18,13 +18,22 @@ Rectify = Callable[[Tensor], Tensor]
 class Dense(nn.Module):
     """A linear layer whose parameters are set by :func:`unweave.models.initialise.initialise`."""
 
+    apart: bool = False
+    """Product and bias as two operations: one of both, for a stack of models that are mapped, would become three."""
+
     def __init__(self, n_inputs: int, n_outputs: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(n_outputs, n_inputs))
         self.bias = nn.Parameter(torch.zeros(n_outputs))
 
     def forward(self, x: Float[Tensor, "batch feature"]) -> Float[Tensor, "batch output"]:
-        return functional.linear(x, self.weight, self.bias)
+        return self.multiplied(x, self.weight)
+
+    def multiplied(self, x: Float[Tensor, "batch feature"], weight: Tensor) -> Float[Tensor, "batch output"]:
+        """The layer with these weights: its own, or what it makes of them."""
+        if self.apart and self.bias is not None:
+            return functional.linear(x, weight) + self.bias
+        return functional.linear(x, weight, self.bias)
 
 
 class Convolution(nn.Module):

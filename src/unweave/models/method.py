@@ -30,12 +30,30 @@ FIRST_DRAW = 1000
 """Initial weights of the second network draw with steps from here, those of the third from twice as far, …"""
 
 
+class Beside:
+    """A part of a loss that what follows need not wait for, until they are joined. Here everything goes in its turn.
+
+    ``with beside(x):`` names the tensors from outside that the part reads.
+    """
+
+    def __call__(self, *read: Tensor) -> "Beside":
+        return self
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *raised: object) -> None: ...
+
+    def join(self) -> None:
+        """From here on everyone waits for the part."""
+
+
 @dataclass(frozen=True)
 class Context:
     """What a loss may know besides the batch.
 
     ``networks`` holds the method's networks by name: modules, or what stands for them in a stack. ``code`` is what the
-    model said of this step's batch in an earlier phase, without its gradient.
+    model said of this step's batch in an earlier phase, without its gradient. ``beside`` is where a part may be made
+    that others need not wait for.
     """
 
     step: int | Int[Tensor, ""] = 0
@@ -43,6 +61,7 @@ class Context:
     warmup: int = 0
     networks: Mapping[str, Any] = field(default_factory=dict)
     code: Code | None = None
+    beside: Beside = field(default_factory=Beside)
 
 
 Loss = Callable[[Batch, Context], tuple[Terms, Code | None]]

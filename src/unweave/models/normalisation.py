@@ -31,16 +31,19 @@ class BatchNorm(Moving):
         self.momentum, self.epsilon = momentum, epsilon
 
     def forward(
-        self, x: Float[Tensor, "batch channel *place"], *, leak: float = 1.0
+        self, x: Float[Tensor, "batch channel *place"], *, leak: float = 1.0, groups: int = 1
     ) -> Float[Tensor, "batch channel *place"]:
-        """The norm of x, or of what a rectifier with the slope ``leak`` below 0 makes of it."""
+        """The norm of x, or of what a rectifier with the slope ``leak`` below 0 makes of it; each group by itself."""
         held = (self.running_mean, self.running_variance)
         if self.training and self.product is not None:
             found, mean, variance = self.product(
-                x, self.weight, self.bias, *held, leak=leak, momentum=self.momentum, epsilon=self.epsilon
-            )
+                x, self.weight, self.bias, *held,
+                leak=leak, momentum=self.momentum, epsilon=self.epsilon, groups=groups,
+            )  # fmt: skip
             self.fresh = {"running_mean": mean, "running_variance": variance}
             return found
+        if groups > 1:
+            return torch.cat([self(part, leak=leak) for part in x.chunk(groups)])
         x = x if leak == 1 else functional.leaky_relu(x, leak) if leak else torch.relu(x)
         if not self.training:
             return functional.batch_norm(x, *held, self.weight, self.bias, eps=self.epsilon)
@@ -95,7 +98,7 @@ class SpectralDense(Dense):
         self.norm = SpectralNorm(self.weight)
 
     def forward(self, x: Float[Tensor, "batch feature"]) -> Float[Tensor, "batch output"]:
-        return functional.linear(x, self.norm(self.weight), self.bias)
+        return self.multiplied(x, self.norm(self.weight))
 
 
 class SpectralConvolution(Convolution):

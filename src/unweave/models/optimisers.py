@@ -4,7 +4,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch.optim.adagrad import adagrad
@@ -48,6 +48,13 @@ class Optimiser(ABC):
     def prepared(self, count: Shaped[Tensor, ""]) -> tuple[Tensor, ...]:
         """What a stack's update computes from its number alone; it may be handed over, made in advance."""
         return ()
+
+    def inside(
+        self, parameters: Float[Tensor, "model size"], state: Tensors, rates: Float[Tensor, " model"],
+        prepared: tuple[Tensor, ...], good: Bool[Tensor, " model"], rounded: Shaped[Tensor, "model size"] | None,
+    ) -> Any:  # fmt: skip
+        """The same update as kernels make it that make the gradients too; None where they cannot."""
+        return None
 
     def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: "StackedUpdate") -> None:
         """One update of every good model of a fleet, in place; the others keep every bit."""
@@ -114,6 +121,18 @@ class Adam(Optimiser):
         exact = count.to(torch.float64)
         return (1.0 - self.beta1**exact).to(torch.float32), (1.0 - self.beta2**exact).sqrt().to(torch.float32)
 
+    def inside(
+        self, parameters: Float[Tensor, "model size"], state: Tensors, rates: Float[Tensor, " model"],
+        prepared: tuple[Tensor, ...], good: Bool[Tensor, " model"], rounded: Shaped[Tensor, "model size"] | None,
+    ) -> Any:  # fmt: skip
+        from unweave.models.kernels.dense import AdamStack
+
+        if not self.by_columns:
+            return None
+        correction, root = prepared
+        moments = (parameters, state["first"], state["second"], rounded)
+        return AdamStack(*moments, rates / correction, root, good, self.beta1, self.beta2, self.epsilon)
+
     def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: StackedUpdate) -> None:
         gradients = given.gradients
         correction1, correction2 = given.prepared or self.prepared(given.count)
@@ -160,6 +179,14 @@ class AdaGrad(Optimiser):
 
     def start_stack(self, parameters: Float[Tensor, "model size"], layout: Layout | None = None) -> Tensors:
         return {"sum": torch.zeros_like(parameters)}
+
+    def inside(
+        self, parameters: Float[Tensor, "model size"], state: Tensors, rates: Float[Tensor, " model"],
+        prepared: tuple[Tensor, ...], good: Bool[Tensor, " model"], rounded: Shaped[Tensor, "model size"] | None,
+    ) -> Any:  # fmt: skip
+        from unweave.models.kernels.dense import AdaGradStack
+
+        return AdaGradStack(parameters, state["sum"], rounded, rates.contiguous(), good, self.epsilon)
 
     def update_stack(self, parameters: Float[Tensor, "model size"], state: Tensors, given: StackedUpdate) -> None:
         if given.fused and (fused := _fused("adagrad_stack")):

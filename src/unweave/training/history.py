@@ -173,8 +173,7 @@ def _name(group: int) -> str:
 
 
 def _as_csv(table: dict[str, list[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table)
-    writer.writerows(zip(*table.values()))
-    return text.getvalue()
+    head = io.StringIO()
+    csv.writer(head, lineterminator="\n").writerow(table)
+    # numbers need no quotes: what csv would look for in each of a million is not there
+    return head.getvalue() + "".join(f"{','.join(map(repr, row))}\n" for row in zip(*table.values()))

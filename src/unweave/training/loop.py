@@ -2,7 +2,8 @@
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import torch
@@ -77,24 +78,40 @@ def resume(folder: Path | str, *, data: Data | None = None, how: RunOptions = Ru
     return train(read_experiment(run), run.path, data=data, how=how)
 
 
-def drive(engine: Engine, folders: Sequence[RunFolder], home: RunFolder, how: RunOptions) -> list[str]:
-    """From the newest checkpoint in ``home`` to the end; the failure of each member, or nothing, in words."""
+def drive(
+    engine: Engine,
+    folders: Sequence[RunFolder],
+    home: RunFolder,
+    how: RunOptions,
+    claim_all: Callable[[], None] = lambda: None,
+) -> list[str]:
+    """From the newest checkpoint in ``home`` to the end; the failure of each member, or nothing, in words.
+
+    ``claim_all`` writes what the folders are for, once the first steps are made and before anything else is written.
+    """
     first, last = engine.experiments[0], engine.experiments[0].n_updates
     recording, checkpoints = Recording(), Checkpoints(home, how.save_every)
     begin = checkpoints.load(engine, recording)
     kept = {step for one in engine.experiments for step in one.snapshots}
-    trackers = tracked(how.trackers, engine, [folder.path for folder in folders])
-    with contextlib.closing(checkpoints), trackers as tell_trackers:
+    claims = Claims(claim_all)
+    with contextlib.closing(checkpoints), contextlib.closing(claims), contextlib.ExitStack() as opened:
+        if how.trackers:
+            claims.wait()
+        tell_trackers = opened.enter_context(tracked(how.trackers, engine, [folder.path for folder in folders]))
         for step in range(begin, last):
             if step in kept:
+                claims.wait()
                 _keep_snapshots(engine, folders, step)
             stopping = how.stop()  # asked once: an answer that changes in between would end without a checkpoint
             if stopping or checkpoints.due():
+                claims.wait()
                 checkpoints.save(engine, recording, step, beside=not stopping)
             if stopping:
                 raise Interrupted(f"stopped before step {step}; go on with: {resume_words(folders[0].path, first)}")
             recorded = step % first.history_every == 0 or step == last - 1
             engine.advance(step, record=recorded)
+            if step > begin:
+                claims.begin()
             if engine.all_failed():
                 break
             if recorded:
@@ -103,8 +120,34 @@ def drive(engine: Engine, folders: Sequence[RunFolder], home: RunFolder, how: Ru
             report = StepReport(step + 1, last, recorded, engine)
             for watch in (*how.watchers, tell_trackers):
                 watch(report)
+        claims.wait()
     _keep_snapshots(engine, folders, last)
     return for_all(lambda member: keep_result(folders[member], engine, member, recording), range(len(folders)))
+
+
+class Claims:
+    """Folders are claimed once, beside the first steps: a GPU makes these while the folders wait for the disk."""
+
+    def __init__(self, claim_all: Callable[[], None]) -> None:
+        self.claim_all, self.writer = claim_all, ThreadPoolExecutor(1)
+        self.claiming: Future[None] | None = None
+
+    def begin(self) -> None:
+        """Begin, where nobody has; an error of what was begun is raised here at the latest."""
+        if self.claiming is None:
+            self.claiming = self.writer.submit(self.claim_all)
+        elif self.claiming.done():
+            self.claiming.result()
+
+    def wait(self) -> None:
+        """Until all folders are claimed."""
+        self.begin()
+        assert self.claiming is not None
+        self.claiming.result()
+
+    def close(self) -> None:
+        """Nothing is written any more."""
+        self.writer.shutdown()
 
 
 def _is_left_alone(run: RunFolder) -> bool:

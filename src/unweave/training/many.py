@@ -185,8 +185,7 @@ def _hold_and_train(pairs: Sequence[Pair], home: RunFolder, data: Data, how: Run
 @contextlib.contextmanager
 def _held(*folders: RunFolder) -> Iterator[None]:
     with contextlib.ExitStack() as held:
-        for folder in folders:
-            held.enter_context(folder.locked())
+        for_all(lambda folder: held.enter_context(folder.locked()), folders)
         yield
 
 
@@ -246,12 +245,16 @@ def _train(pairs: Sequence[Pair], home: RunFolder, data: Data, how: RunOptions) 
     torch.set_num_threads(experiments[0].plan.threads)
     kernels = kept_kernels(experiments[0].plan.device, say)
     with kernels, contextlib.closing(FleetEngine(experiments, data, say)) as engine:
-        home.write_json(LIST, [folder.path.name for folder in folders])
-        for_all(lambda place: _join(*pairs[place], home, place), range(len(pairs)))
-        failures = drive(engine, folders, home, how)
+        failures = drive(engine, folders, home, how, lambda: _claim_all(pairs, home))
     for failure in failures:
         if failure:
             say(failure)
+
+
+def _claim_all(pairs: Sequence[Pair], home: RunFolder) -> None:
+    """Write who trains together, then into every folder what it is for."""
+    home.write_json(LIST, [folder.path.name for _, folder in pairs])
+    for_all(lambda place: _join(*pairs[place], home, place), range(len(pairs)))
 
 
 def _join(experiment: Experiment, folder: RunFolder, home: RunFolder, place: int) -> None:

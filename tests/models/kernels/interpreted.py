@@ -23,20 +23,37 @@ from triton.runtime import interpreter
 from unweave.data.micro import Micro
 from unweave.data.world import Data
 from unweave.models import LIKELIHOODS, OBJECTIVES
-from unweave.models.kernels import batch_norm, correlation, first_two, folding, last, mapped_layers, spectral
+from unweave.models.kernels import (
+    batch_norm,
+    correlation,
+    first_two,
+    folding,
+    last,
+    mapped_layers,
+    spectral,
+    spectral_all,
+)
 from unweave.models.kernels.adam import adam_stack
 from unweave.models.kernels.chosen import Chosen
 from unweave.models.kernels.conv_stack import conv_stack
-from unweave.models.kernels.convolutions import Join
+from unweave.models.kernels.convolutions import Join, Tiles
 from unweave.models.kernels.first import ready, ready_chosen
-from unweave.models.kernels.mapped_layers import MappedBatchNorm, MappedSpectralNorm, MappedTrunk, map_convolutions
+from unweave.models.kernels.layout import layout_of
+from unweave.models.kernels.mapped_layers import (
+    MappedBatchNorm,
+    MappedGenerator,
+    MappedSpectralNorm,
+    MappedTrunk,
+    map_convolutions,
+)
 from unweave.models.kernels.pixels import BITS, MASKS, Frame
 from unweave.models.kernels.posterior import Totals, coded, latent_statistics, mapped_code
 from unweave.models.kernels.stacked_code import StackedCode
 from unweave.models.kernels.weighed import weigh
+from unweave.models.layers import fresh_of
 from unweave.models.networks import Conv
 from unweave.models.networks.conv import ConvDecoder
-from unweave.models.networks.gan import SLOPE, SpectralTrunk
+from unweave.models.networks.gan import SLOPE, Generator, PairDiscriminator, SpectralTrunk, generated_pair
 from unweave.models.normalisation import BatchNorm, SpectralNorm
 from unweave.models.objectives.annealed_vae import AnnealedVAE
 from unweave.models.objectives.beta_vae import BetaVAE
@@ -209,6 +226,62 @@ def decoders(precision: str, channels: int) -> dict[str, float]:
     return {key: _far(own, other) for key, own, other in zip(["out", "codes", *names], *results, strict=True)}
 
 
+def taps() -> dict[str, float]:
+    """Weight gradients by one tap a program and by several, in short parts: distances from double precision."""
+    correlation.SPAN, correlation.LEAST_SPAN, correlation.PARTS = 64, 32, 3
+    big, small = torch.randn(2, 3, 8, 12, 16), torch.randn(2, 3, 4, 6, 32)
+    patches = mapped_layers._patches(big.double(), 4).flatten(1, 3)
+    wanted = (patches.transpose(1, 2) @ small.double().flatten(1, 3)).flatten(1)
+    found = {}
+    for run in (1, 2, 4):
+        with patch.object(correlation, "CHOSEN", {(16, 32): Tiles(32, run, 4, 2)}):
+            found[str(run)] = _far(correlation.correlate_taps(big, small, 4, "tf32x3").sum(1).double(), wanted)
+    return found
+
+
+def generators(precision: str) -> dict[str, float]:
+    """Pairs of images under ``vmap`` by the kernels and by PyTorch in double precision: images, states, slopes."""
+    torch.manual_seed(0)
+    batch_norm.SPAN, batch_norm.ROWS, correlation.SPAN = 32, 16, 32  # several parts, of which the last is not full
+    made = [Generator(4, (1, 14, 16), (32, 64, 64), 32) for _ in range(2)]
+    for one in made:
+        for name, parameter in one.named_parameters():
+            torch.nn.init.normal_(parameter, float("norms" in name), 0.2)
+    names, codes = [name for name, _ in made[0].named_parameters()], torch.randn(2, 2, 3, 4)
+    held = {name: torch.stack([one.get_parameter(name).detach() for one in made]) for name in names}
+    states = {name: torch.rand(2, *one.shape) for name, one in made[0].named_buffers()}
+    mapped = deepcopy(made[0])
+    map_convolutions(mapped, "tf32x3", precision)
+    mapped.product, mapped.together = MappedGenerator(mapped, precision), True
+    results = []
+    for generator, dtype in ((mapped, torch.float32), (made[0], torch.float64)):
+        given = [one.to(dtype).requires_grad_() for one in (codes, *held.values())]
+        moving = {name: one.to(dtype) for name, one in states.items()}
+
+        def seen(tensors: Any, z: torch.Tensor, generator: Generator = generator) -> Any:
+            pairs = functional_call(Pairs(generator), {f"generator.{name}": one for name, one in tensors.items()}, (z,))
+            return pairs, fresh_of(generator)
+
+        out, fresh = torch.vmap(seen)({**dict(zip(names, given[1:])), **moving}, given[0])
+        slope = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(dtype)
+        slopes = torch.autograd.grad((out * slope).sum(), given)
+        results.append({"out": out, **fresh, **dict(zip(["codes", *names], slopes))})
+    mine, exact = results
+    # a bias before a norm alone moves nothing
+    return {name: _far(mine[name], exact[name]) for name in exact if name not in ("dense.bias", "spread.bias")}
+
+
+class Pairs(torch.nn.Module):
+    """A generator that is called for pairs."""
+
+    def __init__(self, generator: Generator) -> None:
+        super().__init__()
+        self.generator = generator
+
+    def forward(self, z: torch.Tensor) -> torch.Tensor:
+        return torch.stack(generated_pair(self.generator, *z))
+
+
 def norms() -> dict[str, float]:
     """Layers that normalise, under ``vmap``, by kernels and by PyTorch in double precision; two models in one stack."""
     generator = torch.Generator().manual_seed(3)
@@ -225,6 +298,32 @@ def norms() -> dict[str, float]:
         held |= {name: torch.rand(2, size[1], generator=generator) for name, _ in layer.named_buffers()}
         found |= _beside(layer, MappedBatchNorm(), held, x, f"batch {n}", leak=leak)
     return found
+
+
+def spectral_networks() -> dict[str, float]:
+    """A discriminator of two models in rows, as in a fleet: by the kernels and by PyTorch in double precision."""
+    torch.manual_seed(0)
+    spectral_all.COLUMNS, spectral_all.ROWS, spectral_all.BLOCK = 16, 8, 256
+    network = PairDiscriminator((1, 8, 8), 3, (16, 32), 8)
+    layouts = layout_of(network, aligned=True), layout_of(network, aligned=True, buffers=True)
+    rows = [torch.randn(2, layout.size) for layout in layouts]
+    mapped = deepcopy(network)
+    map_convolutions(mapped, "tf32x3", "fp32")
+    images, told = torch.rand(2, 6, 2, 1, 8, 8), torch.eye(3)[torch.randint(0, 3, (2, 6))]
+    results = []
+    for net, dtype in ((mapped, torch.float32), (network, torch.float64)):
+        weights = {name: one.detach().requires_grad_() for name, one in layouts[0].views(rows[0].to(dtype)).items()}
+        held = {**weights, **layouts[1].views(rows[1].to(dtype))}
+
+        def seen(tensors: Any, x: torch.Tensor, group: torch.Tensor, net: Any = net) -> Any:
+            return functional_call(net, tensors, (x[:, 0], x[:, 1], group)), fresh_of(net)
+
+        found, fresh = torch.vmap(seen)(held, images.to(dtype), told.to(dtype))
+        slope = torch.randn(found.shape, generator=torch.Generator().manual_seed(1)).to(dtype)
+        slopes = torch.autograd.grad((found * slope).sum(), list(weights.values()))
+        results.append({"out": found, **fresh, **dict(zip(weights, slopes))})
+    # a norm of a vector has no slope along it, and v of a single output is ±1
+    return {name: _far(one, results[1][name]) for name, one in results[0].items() if not name.startswith("alone.n")}
 
 
 def folds() -> dict[str, float]:
@@ -436,7 +535,8 @@ if __name__ == "__main__":
         "adam": adam, "discriminators": lambda: discriminators(precise), "leaky": lambda: leaky(precise, 1),
         "leaky colours": lambda: leaky(precise, 3), "company": company, "codes": codes, "norms": norms, "folds": folds,
         "decoders": lambda: decoders(precise, 1), "colour decoders": lambda: decoders(precise, 3),
-        "weighed": weighed, "known slopes": known_slopes, "portions": portions, "chosen": chosen,
+        "generators": lambda: generators(precise), "taps": taps, "spectral": spectral_networks, "weighed": weighed,
+        "known slopes": known_slopes, "portions": portions, "chosen": chosen,
     }  # fmt: skip
     with watched():
         found = others[name]() if name in others else distances(name, precise)

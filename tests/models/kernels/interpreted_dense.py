@@ -9,6 +9,7 @@ import tempfile
 os.environ["TRITON_INTERPRET"] = "1"
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -19,7 +20,7 @@ from interpreted import _far  # beside this file; it mends the interpreter's pro
 from unweave.data.synthetic import SynthLin, SynthNonLin
 from unweave.data.world import World
 from unweave.models import OBJECTIVES, Likelihood
-from unweave.models.kernels import small
+from unweave.models.kernels import dense, dense_stack, small
 from unweave.models.kernels.adam import adagrad_stack
 from unweave.models.kernels.dense_stack import dense_kernels
 from unweave.models.kernels.small import small_stack
@@ -191,11 +192,66 @@ def _parts(fleet: Fleet) -> list[torch.Tensor]:
     return [fleet.parameters, *fleet.optimiser_state.values(), *rows]
 
 
+def products(way: str) -> dict[str, float]:
+    """How far a product of numbers of many sizes is from float64's, and a plain one in fp32."""
+    generator = torch.Generator().manual_seed(4)
+    x, weights = torch.randn(2, 64, 300, generator=generator), torch.randn(2, 70 * 300 + 70, generator=generator)
+    x *= torch.exp(4 * torch.randn(x.shape, generator=generator))
+    exact = x.double() @ weights[:, :21000].view(2, 70, 300).double().mT + weights[:, None, 21000:].double()
+    dense.OWN = way
+    found = dense.dense_forward(dense.Affine(300, 70, 0, 21000), x, weights, "tf32", activate=False, dtype=x.dtype)
+    plain = x @ weights[:, :21000].view(2, 70, 300).mT + weights[:, None, 21000:]
+    return {"away": _far(found, exact), "plain": _far(plain, exact)}
+
+
+def inside(name: str) -> dict[str, float]:
+    """Four steps, updated where gradients are made and after all are there; the second model fails in the first."""
+    optimiser = {"adam": Adam(1e-3), "adagrad": AdaGrad(1e-3)}[name]
+    members, data = members_of(SynthNonLin(), *LAYERS["wide"], (2, 2, 2), 9, 0), SynthNonLin().load()
+    members = arrange([replace(one, optimiser=optimiser) for one in members.experiments])
+    template, source = template_of(members, data.shape), source_of(members.experiments, data)
+    fleets = []
+    for dense_stack.INSIDE in (0, 1):
+        engine = dense_kernels(template, "fp32")
+        fleet = new_fleet(members, engine, len(data), data.shape)
+        fleet.parameters[1, :] = float("inf")
+        start, steps = fleet.parameters.clone(), Stepper(fleet, source, print)
+        engine.rows[(3, start.device)] = torch.full_like(start, float("nan")) if dense_stack.INSIDE else start * 0
+        for step in range(4):
+            steps(step, record=step == 3)
+        fleets.append(fleet)
+    after, own = fleets
+    states = [fleet.optimiser_state for fleet in fleets]
+    found = {key: _far(states[1][key][[0, 2]], states[0][key][[0, 2]]) for key in states[0]}
+    found["parameters"] = _far((own.parameters - start)[[0, 2]], (after.parameters - start)[[0, 2]])
+    found["frozen"] = float(
+        torch.equal(own.parameters[1], start[1]) and not any(s[1].any() for s in states[1].values())
+    )
+    found["moved"] = (own.parameters - start)[[0, 2]].abs().amax().item()
+    return found | {"failed": float(own.failed_at[1]), "healthy": float(own.failed_at[2])}
+
+
+def _set(name: str) -> str:
+    """The case, after the constants that words before it stand for were set."""
+    words = {
+        "known": (small, "KNOWN", 1), "shared": (small, "SHARED", 1), "three": (small, "PRODUCT", "three"),
+        "six": (small, "PRODUCT", "six"), "late": (dense, "AHEAD", 0),
+    }  # fmt: skip
+    while (word := name.partition(" ")[0]) in words:
+        module, constant, value = words[word]
+        setattr(module, constant, value)
+        if constant == "PRODUCT":
+            dense.OWN = value
+        name = name.partition(" ")[2]
+    return name
+
+
 if __name__ == "__main__":
-    asked = sys.argv[1].removeprefix("known ")
-    small.KNOWN = int(asked != sys.argv[1])
+    asked = _set(sys.argv[1])
     name, _, precision = asked.partition(" in ")
     others = {"adagrad": adagrad, "failing": failing, "resuming": resuming}
+    others |= {f"inside {name}": partial(inside, name) for name in ("adam", "adagrad")}
+    others |= {f"products {way}": partial(products, way) for way in ("", "three", "six")}
     with watched():
         if name in others:
             found = others[name]()

@@ -32,6 +32,8 @@ def interpreted(case: str) -> dict[str, float]:
     [
         "mixed latents",
         "known mixed latents",
+        "known shared three mixed latents",
+        pytest.param("known shared six tanh", marks=pytest.mark.slow),
         pytest.param("known tanh", marks=pytest.mark.slow),
         pytest.param("known autoencoder", marks=pytest.mark.slow),
         pytest.param("tanh", marks=pytest.mark.slow),
@@ -62,7 +64,13 @@ def test_whole_steps_resume_exactly_and_do_not_mind_who_looks() -> None:
 
 @pytest.mark.parametrize(
     "case",
-    ["wide", pytest.param("full", marks=pytest.mark.slow), pytest.param("learned noise", marks=pytest.mark.slow)],
+    [
+        "wide",
+        "three wide",
+        "six wide",
+        pytest.param("full", marks=pytest.mark.slow),
+        pytest.param("learned noise", marks=pytest.mark.slow),
+    ],
 )
 def test_the_layers_gradients_are_the_portable_ones(case: str) -> None:
     found = interpreted(case)
@@ -81,3 +89,25 @@ def test_the_fused_adagrad_is_adagrad_and_leaves_frozen_models() -> None:
     assert found["moved"] == 0.0
     assert found["frozen"] == 0.0
     assert found["rounded"] < 1e-6
+
+
+@pytest.mark.parametrize("way", ["three", "six"])
+def test_products_by_pieces_have_the_digits_of_fp32(way: str) -> None:
+    found = interpreted(f"products {way}")
+    assert found["away"] < 1.5 * found["plain"], found
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "inside adam",
+        "late inside adagrad",
+        pytest.param("six inside adam", marks=pytest.mark.slow),
+        pytest.param("inside adagrad", marks=pytest.mark.slow),
+    ],
+)
+def test_updates_where_gradients_are_made_are_those_made_after_and_leave_frozen_models(case: str) -> None:
+    found = interpreted(case)
+    assert found.pop("moved") > 1e-3
+    assert (found.pop("frozen"), found.pop("failed"), found.pop("healthy")) == (1.0, 0.0, -1.0)
+    assert max(found.values()) < 2e-6, found

@@ -76,15 +76,7 @@ def _adagrad(parameters, gradients, squares, rounded, rates, good, size, tiles, 
     inside = (column < size) & (tl.load(good + model) != 0)
     place = model * size + column
     slope = tl.load(gradients + place, mask=inside, other=0.0)
-    # s ← s + g²,  θ ← θ − α g / (√s + ε)
-    total = tl.load(squares + place, mask=inside, other=0.0) + slope * slope
-    moved = tl.load(parameters + place, mask=inside, other=0.0) - tl.load(rates + model) * slope / (
-        tl.sqrt(total) + epsilon
-    )
-    tl.store(squares + place, total, mask=inside)
-    tl.store(parameters + place, moved, mask=inside)
-    if rounded is not None:
-        tl.store(rounded + place, moved.to(rounded.dtype.element_ty), mask=inside)
+    adagrad_at(parameters, squares, rounded, place, slope, inside, tl.load(rates + model), epsilon)
 
 
 @triton.jit
@@ -98,6 +90,18 @@ def adam_at(
     tl.store(second + place, v, mask=inside)
     # θ ← θ − α / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε)
     moved = tl.load(parameters + place, mask=inside, other=0.0) - rate * m / (tl.sqrt(v) / root + epsilon)
+    tl.store(parameters + place, moved, mask=inside)
+    if rounded is not None:
+        tl.store(rounded + place, moved.to(rounded.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def adagrad_at(parameters, squares, rounded, place, slope, inside, rate, epsilon):
+    """The same by AdaGrad."""
+    # s ← s + g²,  θ ← θ − α g / (√s + ε)
+    total = tl.load(squares + place, mask=inside, other=0.0) + slope * slope
+    moved = tl.load(parameters + place, mask=inside, other=0.0) - rate * slope / (tl.sqrt(total) + epsilon)
+    tl.store(squares + place, total, mask=inside)
     tl.store(parameters + place, moved, mask=inside)
     if rounded is not None:
         tl.store(rounded + place, moved.to(rounded.dtype.element_ty), mask=inside)

@@ -82,7 +82,7 @@ class ConvStack:
         by_sampled = self._decode_backward(weights, kept, by_leaves, gradients, later)
         by_heads = code.backward(by_code, by_sampled, self.precision.stored)
         if early is not None and side is not None:
-            settled = partial(side.after_all, early, gradients, self._last_settled)
+            settled = partial(side.after_all, early.columns, gradients, self._last_settled)
         else:
             settled = None
         self._encode_backward(weights, *seen, layers, by_heads, gradients, later, settled)

@@ -15,10 +15,11 @@ import triton
 import triton.language as tl
 
 from unweave.models.kernels.aside import Later, in_turn
-from unweave.models.kernels.copies import correlate_copied, down_copied, up_copied
+from unweave.models.kernels.copies import correlate_copied, down_copied, is_tried, up_copied
 from unweave.models.kernels.join import Join
 from unweave.models.kernels.rectifiers import passed, rectified
 from unweave.models.kernels.sums import add_up
+from unweave.models.kernels.up_runs import up_by_runs
 from unweave.models.kernels.whole import up_whole
 from unweave.shapes import Float, Tensor
 
@@ -46,6 +47,7 @@ class Tiles:
     run: int
     warps: int
     stages: int
+    inner: int = 64
 
 
 ALL = 4
@@ -100,11 +102,13 @@ def up(
     n_models, n_batch = small.shape[:2]
     big = small.new_empty(n_models, n_batch, 2 * join.height, 2 * join.width, join.n_big)
     n_pixels = n_batch * join.height * join.width
-    chosen = tiles_for("up", join, small.dtype)
+    by_runs = is_tried("up")
+    chosen = runs_for(join, small.dtype) if by_runs else tiles_for("up", join, small.dtype)
     tiles = triton.cdiv(n_pixels, chosen.rows)
-    sums = _sums(bias_gradient, n_models, tiles, join.n_big)
-    kernel = up_whole if chosen.run == ALL and join.kernel == 4 else _up
-    kernel[(n_models * tiles,)](
+    programs = 4 * tiles if by_runs else tiles
+    sums = _sums(bias_gradient, n_models, programs, join.n_big)
+    kernel = up_by_runs if by_runs else up_whole if chosen.run == ALL and join.kernel == 4 else _up
+    kernel[(n_models * programs,)](
         small, weights, big if like is None else like, big, sums, weights.stride(0), join.weight_at, join.bias_at,
         n_pixels, tiles, join.height, join.width, join.n_big, join.n_small, join.kernel,
         activate, like is not None, leak, chosen.rows, chosen.run, product,
@@ -148,6 +152,22 @@ TUNED: dict[tuple[str, int, int], Tiles] = {
 }
 """By kernel, big and small channels, for bf16 on an H200 (benchmarks/tune.py). ``run`` is the length of a product for
 ``down``, parities at a time for ``up``, kernel rows at a time for ``correlate``."""
+
+
+RUNS: dict[tuple[int, int], Tiles] = {
+    (32, 32): Tiles(128, 32, 4, 4),
+    (32, 64): Tiles(128, 64, 4, 3),
+    (64, 64): Tiles(128, 64, 4, 3),
+    (64, 128): Tiles(128, 64, 4, 3),
+    (128, 128): Tiles(128, 64, 8, 3),
+}
+"""For ``up`` in runs of channels, by big and small channels, for bf16; waits to be tried on a card."""
+
+
+def runs_for(join: Join, dtype: torch.dtype) -> Tiles:
+    """The division of ``up`` in runs."""
+    known = RUNS.get((join.n_big, join.n_small))
+    return known if known is not None and dtype == torch.bfloat16 else Tiles(64, min(32, join.n_small), 4, 2)
 
 
 def tiles_for(what: str, join: Join, dtype: torch.dtype) -> Tiles:

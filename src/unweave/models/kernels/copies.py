@@ -57,7 +57,10 @@ TUNED: dict[tuple[str, int, int, int, bool], Shares] = {
 bf16 on an H200 (benchmarks/NOTES.md)."""
 
 TRY = "UNWEAVE_TRY"
-"""Names, in the environment, of kernels that are right on paper and wait to be timed on a card."""
+"""Names, in the environment, of kernels that are right on paper and wait to be timed on a card. Those of a GAN's step
+stand in benchmarks/NOTES.md (2026-11-20)."""
+TAKEN: frozenset[str] = frozenset()
+"""Names that need not be asked for any more."""
 
 WAITING: dict[str, Shares] = {"loss": Shares(264, 128, 5, 8)}
 """Of the loss: programs, pixels in a portion, portions on the way, warps."""
@@ -136,8 +139,13 @@ def loss_copied(
     return _or_nothing(made)
 
 
+def is_tried(name: str) -> bool:
+    """Whether a way that waits to be timed is asked for."""
+    return name in TAKEN or name in os.environ.get(TRY, "").split(",")
+
+
 def _is_tried(name: str, images: Tensor) -> bool:
-    asked = name in os.environ.get(TRY, "").split(",") and os.environ.get(SWITCH) != "0"
+    asked = is_tried(name) and os.environ.get(SWITCH) != "0"
     return asked and not _FAILURES and is_hopper(images.device) and _is_copied(images)
 
 

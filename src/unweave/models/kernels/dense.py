@@ -12,9 +12,10 @@ import torch
 import triton
 import triton.language as tl
 
-from unweave.models.kernels.adam import adam_at
+from unweave.models.kernels.adam import adagrad_at, adam_at
 from unweave.models.kernels.convolutions import Tiles
 from unweave.models.kernels.elementwise import tanh
+from unweave.models.kernels.products import multiplied
 from unweave.shapes import Bool, Float, Tensor
 
 TUNED = {
@@ -24,8 +25,15 @@ TUNED = {
     "wide in fp32": Tiles(64, 64, 4, 3),
     "gradient in fp32": Tiles(64, 64, 4, 1),
     "update": Tiles(64, 64, 8, 2),
+    "update in fp32": Tiles(64, 64, 8, 2),
 }
 """Rows and columns of a tile, warps and stages, for an H200 (benchmarks/tune.py)."""
+
+AHEAD = 1
+"""1: an update asks for what it changes before it makes the gradient; 0: after, in fewer registers."""
+
+OWN = ""
+"""``three`` or ``six``: how products of fp32 are made (`unweave.models.kernels.products`); not timed on a card yet."""
 
 
 WIDE = 512
@@ -48,7 +56,10 @@ class Affine:
 
 @dataclass(frozen=True)
 class AdamStack:
-    """What a fused update reads and writes; see :func:`unweave.models.kernels.adam.adam_stack`."""
+    """What a fused update reads and writes; see :func:`unweave.models.kernels.adam.adam_stack`.
+
+    ``rates`` are divided by 1 − β₁ᵗ already.
+    """
 
     parameters: Float[Tensor, "model size"]
     first: Float[Tensor, "model size"]
@@ -59,6 +70,18 @@ class AdamStack:
     good: Bool[Tensor, " model"]
     beta1: float
     beta2: float
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class AdaGradStack:
+    """The same for AdaGrad; see :func:`unweave.models.kernels.adam.adagrad_stack`."""
+
+    parameters: Float[Tensor, "model size"]
+    squares: Float[Tensor, "model size"]
+    rounded: Tensor | None
+    rates: Float[Tensor, " model"]
+    good: Bool[Tensor, " model"]
     epsilon: float
 
 
@@ -113,24 +136,43 @@ def dense_weight_gradient(
     )  # fmt: skip
 
 
-def dense_update(layer: Affine, gradient: Tensor, x: Tensor, state: AdamStack, product: str) -> None:
-    """One update of a layer's weights and bias by Adam, whose gradients gᵀ x and Σ g are never stored."""
+def dense_update(layer: Affine, gradient: Tensor, x: Tensor, state: AdamStack | AdaGradStack, product: str) -> None:
+    """One update of a layer's weights and bias by Adam or AdaGrad; the gradients gᵀ x and Σ g are never stored."""
     n_models, n_batch = x.shape[:2]
-    chosen, sizes = TUNED["update"], (layer.n_outputs, layer.n_inputs)
+    chosen = TUNED["update" if x.dtype == torch.bfloat16 else "update in fp32"]
+    sizes = (layer.n_outputs, layer.n_inputs)
     rows, columns = (min(m, max(16, triton.next_power_of_2(n))) for m, n in zip((chosen.rows, chosen.run), sizes))
     tiles = triton.cdiv(layer.n_outputs, rows), triton.cdiv(layer.n_inputs, columns)
     moments = (
-        state.parameters, state.first, state.second, state.rounded, state.rates, state.root, state.good,
-        state.parameters.stride(0), state.beta1, state.beta2, 1.0 - state.beta1, 1.0 - state.beta2, state.epsilon,
-        gradient.stride(0), gradient.stride(1), layer.n_outputs, n_batch,
+        *_moments(state), state.parameters.stride(0), *_numbers(state), gradient.stride(0), gradient.stride(1),
+        layer.n_outputs, n_batch,
     )  # fmt: skip
     _update[(n_models * tiles[0] * tiles[1],)](
         gradient, x, *moments, x.stride(0), x.stride(1), layer.n_inputs, layer.weight_at,
         tiles[0] * tiles[1], tiles[1], rows, columns, min(64, triton.next_power_of_2(n_batch)),
-        PRODUCTS[product],
+        _product(product), AHEAD,
         num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
     _update_bias[(n_models * tiles[0],)](gradient, *moments, layer.bias_at, tiles[0], rows, 32, num_warps=4)
+
+
+def _moments(state: AdamStack | AdaGradStack) -> tuple[Tensor | None, ...]:
+    """What the kernels change and read; AdaGrad has one moment and no root."""
+    if isinstance(state, AdamStack):
+        first, second, root = state.first, state.second, state.root
+        return state.parameters, first, second, state.rounded, state.rates, root, state.good
+    return state.parameters, state.squares, None, state.rounded, state.rates, None, state.good
+
+
+def _numbers(state: AdamStack | AdaGradStack) -> tuple[float, ...]:
+    if isinstance(state, AdamStack):
+        return state.beta1, state.beta2, 1.0 - state.beta1, 1.0 - state.beta2, state.epsilon
+    return 0.0, 0.0, 0.0, 0.0, state.epsilon
+
+
+def _product(product: str) -> str:
+    made = PRODUCTS[product]
+    return OWN if OWN and made == "tf32x3" else made
 
 
 def _launch(
@@ -139,7 +181,7 @@ def _launch(
     like: Tensor | None = None, add: Tensor | None = None, leak: float = 0.0, curved: bool = False,
 ) -> None:  # fmt: skip
     chosen = TUNED[_tiles(sizes, a.dtype)]
-    most = (chosen.rows, chosen.run, 64)
+    most = (chosen.rows, chosen.run, chosen.inner)
     rows, columns, inner = (min(m, max(16, triton.next_power_of_2(size))) for m, size in zip(most, sizes))
     tiles = triton.cdiv(sizes[0], rows), triton.cdiv(sizes[1], columns)
     _matmul[(a.shape[0] * tiles[0] * tiles[1],)](
@@ -147,7 +189,7 @@ def _launch(
         0 if like is None else like.stride(0), 0 if add is None else add.stride(0), *strides[:3],
         *sizes, *strides[3:], tiles[0], tiles[1], b_at, out_at, bias_at, sum_at,
         bias_at >= 0, activate, summed, like is not None, add is not None, curved, leak,
-        rows, columns, inner, PRODUCTS[product], num_warps=chosen.warps, num_stages=chosen.stages,
+        rows, columns, inner, _product(product), num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
 
 
@@ -189,7 +231,7 @@ def _matmul(
         )
         places = B_AT + k[:, None] * B_INNER + column[None, :] * B_COLUMN
         right = tl.load(b + places, mask=k_ok[:, None] & columns_ok[None, :], other=0.0)
-        total = tl.dot(left, right.to(left.dtype), total, input_precision=PRODUCT)
+        total = multiplied(left, right.to(left.dtype), total, PRODUCT)
         if SUMMED:
             summed += tl.sum(left.to(tl.float32), axis=1)
     if BIASED:
@@ -220,7 +262,7 @@ def _update(
     beta1, beta2, rest1, rest2, epsilon, gradient_model, GRADIENT_ROW: tl.constexpr, N_OUTPUTS: tl.constexpr,
     N_BATCH: tl.constexpr, x_model, X_ROW: tl.constexpr, N_INPUTS: tl.constexpr, WEIGHT_AT: tl.constexpr,
     TILES: tl.constexpr, ACROSS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr,
-    PRODUCT: tl.constexpr,
+    PRODUCT: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
     tile = tl.program_id(0) % TILES
     model = (tl.program_id(0) // TILES).to(tl.int64)
@@ -228,9 +270,12 @@ def _update(
     column = tile % ACROSS * COLUMNS + tl.arange(0, COLUMNS)
     place = model * row_of_model + WEIGHT_AT + row[:, None] * N_INPUTS + column[None, :]
     ok = (tl.load(good + model) != 0) & (row < N_OUTPUTS)[:, None] & (column < N_INPUTS)[None, :]
-    # asked for first: these bytes are the cost, and they arrive while the product is made
-    m, v = tl.load(first + place, mask=ok, other=0.0), tl.load(second + place, mask=ok, other=0.0)
-    old = tl.load(parameters + place, mask=ok, other=0.0)
+    if AHEAD:
+        # asked for first: these bytes are the cost, and they arrive while the product is made
+        m = tl.load(first + place, mask=ok, other=0.0)
+        if second is not None:
+            v = tl.load(second + place, mask=ok, other=0.0)
+        old = tl.load(parameters + place, mask=ok, other=0.0)
     slope = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
     for begin in range(0, N_BATCH, INNER):
         k = begin + tl.arange(0, INNER)
@@ -242,12 +287,22 @@ def _update(
             x + model * x_model + k[:, None] * X_ROW + column[None, :],
             mask=(k < N_BATCH)[:, None] & (column < N_INPUTS)[None, :], other=0.0,
         )  # fmt: skip
-        slope = tl.dot(left, right, slope, input_precision=PRODUCT)
-    m = beta1 * m + rest1 * slope
-    v = beta2 * v + rest2 * slope * slope
-    moved = old - tl.load(rates + model) * m / (tl.sqrt(v) / tl.load(root) + epsilon)
+        slope = multiplied(left, right, slope, PRODUCT)
+    if not AHEAD:
+        m = tl.load(first + place, mask=ok, other=0.0)
+        if second is not None:
+            v = tl.load(second + place, mask=ok, other=0.0)
+        old = tl.load(parameters + place, mask=ok, other=0.0)
+    if second is not None:
+        m = beta1 * m + rest1 * slope
+        v = beta2 * v + rest2 * slope * slope
+        moved = old - tl.load(rates + model) * m / (tl.sqrt(v) / tl.load(root) + epsilon)
+    else:
+        m += slope * slope
+        moved = old - tl.load(rates + model) * slope / (tl.sqrt(m) + epsilon)
     tl.store(first + place, m, mask=ok)
-    tl.store(second + place, v, mask=ok)
+    if second is not None:
+        tl.store(second + place, v, mask=ok)
     tl.store(parameters + place, moved, mask=ok)
     if rounded is not None:
         tl.store(rounded + place, moved.to(rounded.dtype.element_ty), mask=ok)
@@ -268,7 +323,11 @@ def _update_bias(
         places = gradient + model * gradient_model + k[:, None] * GRADIENT_ROW + column[None, :]
         total += tl.load(places, mask=inside, other=0.0).to(tl.float32)
     ok = (tl.load(good + model) != 0) & (column < N_OUTPUTS)
-    adam_at(
-        parameters, first, second, rounded, model * row_of_model + BIAS_AT + column, tl.sum(total, axis=0), ok,
-        tl.load(rates + model), tl.load(root), beta1, beta2, rest1, rest2, epsilon,
-    )  # fmt: skip
+    place, slope, rate = model * row_of_model + BIAS_AT + column, tl.sum(total, axis=0), tl.load(rates + model)
+    if second is not None:
+        adam_at(
+            parameters, first, second, rounded, place, slope, ok, rate, tl.load(root), beta1, beta2, rest1, rest2,
+            epsilon,
+        )  # fmt: skip
+    else:
+        adagrad_at(parameters, first, rounded, place, slope, ok, rate, epsilon)

@@ -17,7 +17,15 @@ from unweave.models.autoencoder import Autoencoder
 from unweave.models.kernels.code_stack import CodeStack, code_stack
 from unweave.models.kernels.conv_stack import affine_of
 from unweave.models.kernels.convolutions import PRECISIONS, Precision
-from unweave.models.kernels.dense import Affine, dense_forward, dense_input_gradient, dense_weight_gradient
+from unweave.models.kernels.dense import (
+    AdaGradStack,
+    AdamStack,
+    Affine,
+    dense_forward,
+    dense_input_gradient,
+    dense_update,
+    dense_weight_gradient,
+)
 from unweave.models.kernels.elementwise import kind_of, loss_and_slope, variance_of
 from unweave.models.kernels.layout import Layout, layout_of
 from unweave.models.kernels.posterior import coded, stacked_code
@@ -26,8 +34,14 @@ from unweave.models.networks.mlp import Layers, MLPDecoder
 from unweave.models.objectives.factor_vae import CodeDiscriminator
 from unweave.shapes import Float, Tensor
 
+Update = AdamStack | AdaGradStack
+
 COLUMNS = 1024
 """Values of an example whose losses one program adds up at a time."""
+
+
+INSIDE = 0
+"""1: weights are updated where their gradients are made, which are never stored then; not timed on a card yet."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +66,10 @@ class DenseKernels:
         examples: Float[Tensor, "model batch ..."], noise: Float[Tensor, "model batch latent"], losses: Losses,
         early: Early | None = None,
     ) -> tuple[Float[Tensor, "model size"], StackedCode]:  # fmt: skip
-        """The gradient of every model's loss, and the codes it was computed from."""
+        """The gradient of every model's loss, and the codes it was computed from.
+
+        Gradients are not written where the parameters were updated with ``early``.
+        """
         gradients, stored = self._row(parameters), self.precision.stored
         encoded, heads = self._encode(weights, examples)
         code = coded(self.template.architecture.posterior, heads, noise, stored)
@@ -62,12 +79,13 @@ class DenseKernels:
         )
         reconstructions, leaves, slope = self._losses(parameters, examples, outputs)
         by_code, by_leaves = code.slopes(losses, reconstructions, leaves)
+        update = early.inside() if INSIDE and early is not None and "log_noise" not in leaves else None
         if "log_noise" in leaves:
             self.layout.views(gradients)["log_noise"].copy_(by_leaves["log_noise"])
         slope = slope * by_leaves["losses"][..., None] if slope is not None else by_leaves["outputs"]
-        by_sampled = self._decode_backward(weights, decoded, slope.to(stored), gradients)
+        by_sampled = self._decode_backward(weights, decoded, slope.to(stored), gradients, update)
         by_heads = code.backward(by_code, by_sampled, stored)
-        self._encode_backward(weights, encoded, by_heads, gradients)
+        self._encode_backward(weights, encoded, by_heads, gradients, update)
         return gradients, code.code.detach()
 
     @torch.no_grad()
@@ -122,38 +140,40 @@ class DenseKernels:
         return torch.vmap(likelihood.loss)(examples, shown, leaves["log_noise"]), leaves, None
 
     def _decode_backward(
-        self, weights: Tensor, seen: list[Tensor], slope: Tensor, gradients: Tensor
+        self, weights: Tensor, seen: list[Tensor], slope: Tensor, gradients: Tensor, update: Update | None
     ) -> Float[Tensor, "model batch latent"]:
         stored, product = self.precision.stored, self.precision.product
         layers = (*self.hidden, self.output)
         for place in range(len(layers) - 1, -1, -1):
-            dense_weight_gradient(layers[place], slope, seen[place], gradients, product)
             dtype, like = (stored, seen[place]) if place else (torch.float32, None)
-            slope = dense_input_gradient(
+            below = dense_input_gradient(
                 layers[place], slope, weights, product, dtype=dtype, like=like, curved=self.curved[1]
             )
+            _learn(layers[place], slope, seen[place], gradients, update, product)
+            slope = below
         return slope
 
     def _encode_backward(
-        self, weights: Tensor, seen: list[Tensor], slopes: dict[str, Tensor], gradients: Tensor
+        self, weights: Tensor, seen: list[Tensor], slopes: dict[str, Tensor], gradients: Tensor, update: Update | None
     ) -> None:
         stored, product = self.precision.stored, self.precision.product
         so_far, last, features = None, list(self.heads)[-1], seen[-1]
         for name, head in self.heads.items():
             slope = slopes[name]
-            dense_weight_gradient(head, slope, features, gradients, product)
             if self.trunk:
                 dtype, like = (stored, features) if name == last else (torch.float32, None)
                 so_far = dense_input_gradient(
                     head, slope, weights, product, dtype=dtype, like=like, add=so_far, curved=self.curved[0]
                 )
+            _learn(head, slope, features, gradients, update, product)
         for place in range(len(self.trunk) - 1, -1, -1):
             assert so_far is not None
-            dense_weight_gradient(self.trunk[place], so_far, seen[place], gradients, product)
+            layer, slope = self.trunk[place], so_far
             if place:
                 so_far = dense_input_gradient(
-                    self.trunk[place], so_far, weights, product, dtype=stored, like=seen[place], curved=self.curved[0]
+                    layer, slope, weights, product, dtype=stored, like=seen[place], curved=self.curved[0]
                 )
+            _learn(layer, slope, seen[place], gradients, update, product)
 
     def _row(self, parameters: Tensor) -> Tensor:
         """Where gradients are written: kept between steps, so that the padding between parameters stays 0."""
@@ -179,6 +199,14 @@ def dense_kernels(template: Autoencoder, precision: str) -> DenseKernels:
         affine_of(layout, "decoder.output"),
         (trunk.activation is torch.tanh, decoder.hidden.activation is torch.tanh),
     )
+
+
+def _learn(layer: Affine, slope: Tensor, x: Tensor, gradients: Tensor, update: Update | None, product: str) -> None:
+    """The gradient of a layer's weights; or their update, once the slope went through them as they were."""
+    if update is None:
+        dense_weight_gradient(layer, slope, x, gradients, product)
+    else:
+        dense_update(layer, slope, x, update, product)
 
 
 def _losses(

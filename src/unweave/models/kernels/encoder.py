@@ -5,9 +5,10 @@ from typing import Any
 
 import torch
 
-from unweave.models.kernels.aside import Later, in_turn
+from unweave.models.kernels.aside import Later, aside, in_turn
 from unweave.models.kernels.convolutions import Precision, correlate, down, up
-from unweave.models.kernels.correlation import correlate_taps
+from unweave.models.kernels.copies import is_tried
+from unweave.models.kernels.correlation import correlate_first, correlate_into
 from unweave.models.kernels.first import first_forward, ready
 from unweave.models.kernels.first_two import first_two_backward
 from unweave.models.kernels.join import Join
@@ -54,30 +55,44 @@ def encoded_images_backward(
 
 
 def leaky_images_backward(
-    joins: Sequence[Join], precision: Precision, weights: Tensor, examples: Tensor, images: list[Tensor],
-    slope: Tensor, leak: float, gradients: Float[Tensor, "model size"] | None,
+    joins: Sequence[Join], precision: Precision, weights: Tensor, examples: Tensor, seen: tuple[Frame, Tensor],
+    images: list[Tensor], slope: Tensor, leak: float, gradients: Float[Tensor, "model size"] | None,
+    later: Later = in_turn,
 ) -> Float[Tensor, "model batch height width small"]:  # fmt: skip
     """The slope by what the first convolution made, from that by the last image, both before they were rectified.
 
-    ``examples`` are numbers [model, batch, channel, height, width]. Where ``gradients`` is given it takes those of all
-    weights and biases.
+    ``examples`` are numbers [model, batch, channel, height, width], and ``seen`` the same as the first convolution read
+    them. Where ``gradients`` is given it takes those of all weights and biases.
     """
     top, product = joins[-1], precision.product
     if gradients is not None:
-        add_up(slope.flatten(1, 3), bias_of(gradients, top, top.n_small))
+        later(_add_up_images, slope, bias_of(gradients, top, top.n_small))
     for place in range(len(images) - 1, 0, -1):
         join, below, image = joins[place], joins[place - 1], images[place - 1]
         bias = None if gradients is None else bias_of(gradients, below, below.n_small)
         if gradients is not None:
-            _by_weights(join, correlate_taps(image, slope, join.kernel, product), gradients)
-        slope = up(join, slope, weights, product, like=image, leak=leak, bias_gradient=bias)
-    if gradients is not None:
+            later(correlate_into, join, image, slope, gradients, product)
+        slope = up(join, slope, weights, product, like=image, leak=leak, bias_gradient=bias, later=later)
+    if gradients is not None and is_tried("first"):
+        later(correlate_first, joins[0], *seen, slope, gradients, product)
+    elif gradients is not None:
         # apart: both products in one kernel, with 64 channels, are what by elimination an H200 faulted at (Triton 3.6)
-        _by_weights(joins[0], correlate_images(examples.movedim(2, -1), slope.float(), joins[0].kernel), gradients)
+        later(_correlate_first, joins[0], examples, slope, gradients)
     return slope
 
 
-def _by_weights(join: Join, sums: Float[Tensor, "model part size"], gradients: Float[Tensor, "model size"]) -> None:
+def _add_up_images(slope: Float[Tensor, "model batch height width channel"], out: Tensor) -> None:
+    """The sum of every channel: over every image first, where that is tried."""
+    if not is_tried("taps"):
+        add_up(slope.flatten(1, 3), out)
+        return
+    images = torch.empty(*slope.shape[:2], slope.shape[-1], device=slope.device)
+    add_up(slope.flatten(0, 1).flatten(1, 2), images.flatten(0, 1))
+    add_up(images, out)
+
+
+def _correlate_first(join: Join, examples: Tensor, slope: Tensor, gradients: Tensor) -> None:
+    sums = correlate_images(examples.movedim(2, -1), slope.float(), join.kernel)
     add_up(sums, gradients[:, join.weight_at : join.weight_at + sums.shape[-1]])
 
 
@@ -134,7 +149,11 @@ class Encoded(torch.autograd.Function):
         gradients = torch.zeros(weights.shape, device=weights.device) if learns else None
         by_examples = None
         if leak:
-            slope = leaky_images_backward(joins, precision, weights, examples, images, slope, leak, gradients)
+            beside = aside(len(weights), weights.device) if is_tried("aside") else None
+            given = joins, precision, weights, examples, seen, images
+            slope = leaky_images_backward(*given, slope, leak, gradients, beside or in_turn)
+            if beside is not None:
+                beside.join()
             by_examples = _by_pixels(joins[0], slope, weights) if ctx.needs_input_grad[0] else None
         elif gradients is not None:
             frame, read = seen
@@ -146,5 +165,7 @@ class Encoded(torch.autograd.Function):
 def _by_pixels(join: Join, slope: Tensor, weights: Tensor) -> Float[Tensor, "model batch channel height width"]:
     """The slope by the pixels that the first convolution saw."""
     n_weights = join.kernel**2 * join.n_big * join.n_small
-    kernels = weights[:, join.weight_at : join.weight_at + n_weights].float()
-    return spread(slope.float(), kernels.unflatten(1, (-1, join.n_small)), join.kernel).movedim(-1, 2)
+    kernels = weights[:, join.weight_at : join.weight_at + n_weights].unflatten(1, (-1, join.n_small))
+    if not (is_tried("pixels") and slope.is_cuda):
+        slope, kernels = slope.float(), kernels.float()
+    return spread(slope, kernels, join.kernel).movedim(-1, 2)

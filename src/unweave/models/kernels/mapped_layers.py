@@ -12,10 +12,18 @@ import torch
 from torch import nn
 
 from unweave.models.kernels.layout import layout_of
-from unweave.models.layers import Convolution, Deconvolution
+from unweave.models.layers import Convolution, Deconvolution, Dense
 from unweave.models.networks.conv import ConvDecoder, ConvTrunk
-from unweave.models.networks.gan import SLOPE, SpectralTrunk
-from unweave.models.normalisation import BatchNorm, SpectralNorm
+from unweave.models.networks.gan import (
+    SLOPE,
+    Generator,
+    LabelDiscriminator,
+    NormalEncoder,
+    PairDiscriminator,
+    RankDiscriminator,
+    SpectralTrunk,
+)
+from unweave.models.normalisation import BatchNorm, SpectralConvolution, SpectralDense, SpectralNorm
 from unweave.shapes import Float, Tensor
 
 Way = Literal["down", "up"]
@@ -25,6 +33,9 @@ Made = Callable[..., Any]
 Big = Float[Tensor, "model batch height2 width2 big"]
 Small = Float[Tensor, "model batch height width small"]
 Weights = Float[Tensor, "model small big row column"]
+
+WITH_NORMS = (NormalEncoder, PairDiscriminator, RankDiscriminator, LabelDiscriminator)
+"""Networks that use all of their spectral norms whenever they are called."""
 
 LEAST_CHANNELS = 16
 """Of both images; products of fewer are not worth a kernel."""
@@ -37,13 +48,18 @@ def map_convolutions(network: nn.Module, product: str, precision: str, *, decode
     VAEs; layers that normalise have kernels of their own.
     """
     from unweave.models.kernels.batch_norm import takes
+    from unweave.models.kernels.copies import is_tried
     from unweave.models.kernels.encoder import covers
 
     for layer in network.modules():
         if isinstance(layer, Convolution | Deconvolution):
             layer.product = Mapped(product, "down" if isinstance(layer, Convolution) else "up")
-        if isinstance(layer, SpectralNorm):
+        if isinstance(layer, SpectralNorm) and layer.product is None:
             layer.product = MappedSpectralNorm()
+        if is_tried("spectral") and isinstance(layer, WITH_NORMS):
+            MappedSpectralNorms(layer)
+        if isinstance(layer, Dense):
+            layer.apart = is_tried("dense")
         if isinstance(layer, BatchNorm) and takes(len(layer.weight)):
             layer.product = MappedBatchNorm()
         if isinstance(layer, ConvTrunk) and not covers(*_channels(layer)):
@@ -52,6 +68,19 @@ def map_convolutions(network: nn.Module, product: str, precision: str, *, decode
             layer.product = MappedDecoder(layer, precision)
         if isinstance(layer, SpectralTrunk) and precision == "bf16" and not covers(*_channels(layer), first_most=128):
             layer.product = MappedTrunk(layer.convolutions, product, precision, SLOPE)
+        if isinstance(layer, Generator):
+            layer.together = is_tried("pairs")
+            if is_tried("generator") and precision == "bf16" and _generates(layer):
+                layer.product = MappedGenerator(layer, precision)
+
+
+def _generates(generator: Generator) -> bool:
+    """Whether kernels make all transposed convolutions of a generator but the last."""
+    from unweave.models.kernels.batch_norm import takes
+
+    shapes = [layer.weight.shape for layer in list(generator.deconvolutions)[:-1] if isinstance(layer, Deconvolution)]
+    widths = [n for shape in shapes for n in shape[:2]]
+    return bool(shapes) and all(n & (n - 1) == 0 and n <= 128 and takes(n) for n in widths)
 
 
 def _channels(trunk: ConvTrunk | SpectralTrunk) -> tuple[list[int], int]:
@@ -146,6 +175,37 @@ class MappedDecoder:
         return made
 
 
+class MappedGenerator:
+    """All transposed convolutions of a generator but the last, with rectifiers and norms; only under ``torch.vmap``."""
+
+    def __init__(self, generator: Generator, precision: str) -> None:
+        from unweave.models.kernels.convolutions import PRECISIONS
+        from unweave.models.kernels.encoder import join_of
+
+        inner = nn.ModuleList(list(generator.deconvolutions)[:-1])
+        self.layout, self.precision = layout_of(inner, kernels=True), PRECISIONS[precision]
+        _, height, width = generator.coarse
+        self.joins = [
+            join_of(self.layout, str(place), (height << place, width << place)) for place in range(len(inner))
+        ]
+        norm = generator.norms[-1]
+        assert isinstance(norm, BatchNorm)
+        self.momentum, self.epsilon = norm.momentum, norm.epsilon
+
+    def __call__(self, *given: Tensor, groups: int) -> tuple[Tensor, ...]:
+        from unweave.models.kernels.batch_norm import Setting
+        from unweave.models.kernels.generator import Generated, Layers
+
+        layers = Layers(self.layout, self.joins, self.precision, Setting(SLOPE, self.momentum, self.epsilon, groups))
+
+        def stacked(x: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
+            made: tuple[Tensor, ...] = Generated.apply(x, layers, *others)
+            return made
+
+        found: tuple[Tensor, ...] = _OfOne.apply(stacked, *given)
+        return found
+
+
 class MappedSpectralNorm:
     """W / σ(W) with the next u and v; only to be called under ``torch.vmap``."""
 
@@ -156,10 +216,41 @@ class MappedSpectralNorm:
         return found
 
 
+class MappedSpectralNorms:
+    """The same of all layers of a network at once, when the first is asked for; each is given away once."""
+
+    def __init__(self, network: nn.Module) -> None:
+        layers = [one for one in network.modules() if isinstance(one, SpectralDense | SpectralConvolution)]
+        self.layers, self.ready = layers, list[tuple[Tensor, tuple[Tensor, Tensor, Tensor]]]()
+        for layer in layers:
+            layer.norm.product = self
+
+    def __call__(self, weight: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        if not any(one is weight for one, _ in self.ready):
+            self.ready = self._made()
+        place = next(place for place, (one, _) in enumerate(self.ready) if one is weight)
+        return self.ready.pop(place)[1]
+
+    def _made(self) -> list[tuple[Tensor, tuple[Tensor, Tensor, Tensor]]]:
+        from unweave.models.kernels.spectral_all import NormalisedAll
+
+        n, weights = len(self.layers), [layer.weight for layer in self.layers]
+
+        def stacked(*given: Tensor) -> tuple[Tensor, ...]:
+            made: tuple[Tensor, ...] = NormalisedAll.apply(n, *given)
+            return made
+
+        found = _OfOne.apply(stacked, *weights, *(layer.norm.u for layer in self.layers))
+        return list(zip(weights, zip(found[:n], found[n : 2 * n], found[2 * n :])))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "MappedSpectralNorms":
+        raise NotImplementedError("a network is copied before its layers are mapped")
+
+
 class MappedBatchNorm:
     """Rectifier and batch norm, with the next running statistics; only to be called under ``torch.vmap``."""
 
-    def __call__(self, *given: Tensor, **setting: float) -> tuple[Tensor, Tensor, Tensor]:
+    def __call__(self, *given: Tensor, **setting: Any) -> tuple[Tensor, Tensor, Tensor]:
         from unweave.models.kernels.batch_norm import Norm, Setting
 
         def stacked(*tensors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -243,7 +334,9 @@ def up(small: Small, weight: Weights, product: str) -> Big:
 
 def spread(small: Small, weights: Float[Tensor, "model place small"], kernel: int) -> Big:
     """The same by PyTorch, with weights in the order row, column, big, small."""
-    pieces = (small.flatten(1, 3) @ weights.transpose(1, 2)).unflatten(1, small.shape[1:4])
+    rows, kernels = small.flatten(1, 3), weights.transpose(1, 2)
+    made = torch.bmm(rows, kernels, out_dtype=torch.float32) if rows.dtype == torch.bfloat16 else rows @ kernels
+    pieces = made.unflatten(1, small.shape[1:4])
     pieces = pieces.unflatten(-1, (kernel, kernel, -1))
     if pieces.is_cuda:
         from unweave.models.kernels.folding import folded

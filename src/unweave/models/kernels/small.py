@@ -20,6 +20,7 @@ from unweave.models.autoencoder import Autoencoder
 from unweave.models.kernels.adam import adam_at, corrections
 from unweave.models.kernels.elementwise import kind_of, loss_and_slope, tanh, variance_of
 from unweave.models.kernels.layout import Layout
+from unweave.models.kernels.products import multiplied
 from unweave.models.networks.mlp import Layers, MLPDecoder
 from unweave.models.optimisers import Adam, Tensors
 from unweave.models.posteriors import Deterministic, Diagonal
@@ -34,10 +35,13 @@ TILE = 64
 WARPS = 4
 
 PRODUCT = "tf32x3"
-"""How products are made: three of tf32, which is fp32 to its last bits."""
+"""How products are made (`unweave.models.kernels.products`): three of tf32, which is fp32 to its last bits."""
 
 KNOWN = 0
 """1: kernels are compiled for the sizes of their layers; not timed on a card yet."""
+
+SHARED = 0
+"""1, with ``KNOWN``: what both products of a layer's backward pass read is read once; not timed on a card yet."""
 
 LIMIT = 0
 """Registers of a thread at most; 0: as many as the compiler takes."""
@@ -122,7 +126,7 @@ class SmallStack:
             self.n_inputs, self.latents, self.noisy, self.likelihood, self.table.shape[1], self.width,
             triton.next_power_of_2(self.places.code_pitch), _padded(n_batch, ROWS), ROWS, PRODUCT,
             self.fields if KNOWN else None, self.n_encoder, _width(self.n_inputs, self.width) if KNOWN else self.width,
-            num_warps=WARPS, num_stages=1, maxnreg=LIMIT or None,
+            SHARED, num_warps=WARPS, num_stages=1, maxnreg=LIMIT or None,
         )  # fmt: skip
 
     def _scratch(self, n_models: int, n_batch: int, device: torch.device) -> Tensor:
@@ -285,6 +289,7 @@ def _steps(
     N_INPUTS: tl.constexpr, LATENTS: tl.constexpr, NOISY: tl.constexpr, LIKELIHOOD: tl.constexpr,
     FIELDS: tl.constexpr, WIDTH: tl.constexpr, CODE: tl.constexpr, ALL_ROWS: tl.constexpr,
     ROWS: tl.constexpr, PRODUCT: tl.constexpr, LAYERS: tl.constexpr, N_ENCODER: tl.constexpr, ACROSS: tl.constexpr,
+    SHARED: tl.constexpr,
 ):  # fmt: skip
     model = tl.program_id(0).to(tl.int64)
     parameters += model * SIZE
@@ -381,7 +386,7 @@ def _steps(
             for number in tl.static_range(len(LAYERS) // FIELDS - N_ENCODER):
                 _backward_known(
                     scratch, parameters, first, second, LAYERS, (len(LAYERS) // FIELDS - 1 - number) * FIELDS, good,
-                    rate, divisor, beta1, beta2, rest1, rest2, epsilon, WIDTH, ALL_ROWS, ROWS, PRODUCT,
+                    rate, divisor, beta1, beta2, rest1, rest2, epsilon, WIDTH, ALL_ROWS, ROWS, PRODUCT, SHARED,
                 )  # fmt: skip
         pull = share * beta / N_BATCH
         for tile in range(0, ALL_ROWS, ROWS):
@@ -413,7 +418,7 @@ def _steps(
             for number in tl.static_range(N_ENCODER):
                 _backward_known(
                     scratch, parameters, first, second, LAYERS, (N_ENCODER - 1 - number) * FIELDS, good, rate, divisor,
-                    beta1, beta2, rest1, rest2, epsilon, WIDTH, ALL_ROWS, ROWS, PRODUCT,
+                    beta1, beta2, rest1, rest2, epsilon, WIDTH, ALL_ROWS, ROWS, PRODUCT, SHARED,
                 )  # fmt: skip
 
 
@@ -473,14 +478,23 @@ def _backward(
 def _backward_known(
     scratch, parameters, first, second, LAYERS: tl.constexpr, AT: tl.constexpr, good, rate, root, beta1, beta2, rest1,
     rest2, epsilon, WIDTH: tl.constexpr, ALL_ROWS: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
+    SHARED: tl.constexpr,
 ):  # fmt: skip
     """A layer whose sizes and places are known, backward."""
-    _back(
-        scratch, parameters, first, second, LAYERS[AT], LAYERS[AT + 1], LAYERS[AT + 2], LAYERS[AT + 3], LAYERS[AT + 4],
-        LAYERS[AT + 5], LAYERS[AT + 7], LAYERS[AT + 9], LAYERS[AT + 10], LAYERS[AT + 11], LAYERS[AT + 12],
-        LAYERS[AT + 13], good, rate, root, beta1, beta2, rest1, rest2, epsilon,
-        _width(LAYERS[AT], WIDTH), _width(LAYERS[AT + 1], WIDTH), ALL_ROWS, ROWS, PRODUCT,
-    )  # fmt: skip
+    if SHARED and ALL_ROWS == ROWS and LAYERS[AT] <= WIDTH and LAYERS[AT + 1] <= WIDTH:
+        _back_at_once(
+            scratch, parameters, first, second, LAYERS[AT], LAYERS[AT + 1], LAYERS[AT + 2], LAYERS[AT + 3],
+            LAYERS[AT + 4], LAYERS[AT + 5], LAYERS[AT + 7], LAYERS[AT + 9], LAYERS[AT + 10], LAYERS[AT + 11],
+            LAYERS[AT + 12], LAYERS[AT + 13], good, rate, root, beta1, beta2, rest1, rest2, epsilon,
+            _width(LAYERS[AT], WIDTH), _width(LAYERS[AT + 1], WIDTH), ROWS, PRODUCT,
+        )  # fmt: skip
+    else:
+        _back(
+            scratch, parameters, first, second, LAYERS[AT], LAYERS[AT + 1], LAYERS[AT + 2], LAYERS[AT + 3],
+            LAYERS[AT + 4], LAYERS[AT + 5], LAYERS[AT + 7], LAYERS[AT + 9], LAYERS[AT + 10], LAYERS[AT + 11],
+            LAYERS[AT + 12], LAYERS[AT + 13], good, rate, root, beta1, beta2, rest1, rest2, epsilon,
+            _width(LAYERS[AT], WIDTH), _width(LAYERS[AT + 1], WIDTH), ALL_ROWS, ROWS, PRODUCT,
+        )  # fmt: skip
 
 
 @triton.jit
@@ -502,7 +516,7 @@ def _through(
                 places = weight_at + n[None, :] * n_inputs + k[:, None]
                 weights = tl.load(parameters + places, mask=inside, other=0.0)
                 x = _take(scratch, input_at, input_pitch, row, k, ALL_ROWS)
-                y = tl.dot(x, weights, y, input_precision=PRODUCT)
+                y = multiplied(x, weights, y, PRODUCT)
             y += bias[None, :]
             if activation == 1:
                 y = tl.maximum(y, 0.0)
@@ -530,7 +544,7 @@ def _back(
                 places = weight_at + n[:, None] * n_inputs + k[None, :]
                 weights = tl.load(parameters + places, mask=inside, other=0.0)
                 slope = _take(scratch, slope_at, output_pitch, row, n, ALL_ROWS)
-                below = tl.dot(slope, weights, below, input_precision=PRODUCT)
+                below = multiplied(slope, weights, below, PRODUCT)
             if adds != 0:
                 below += _take(scratch, below_at, input_pitch, row, k, ALL_ROWS)
             if activation != 0:
@@ -556,9 +570,41 @@ def _back(
                 row = tile + tl.arange(0, ROWS)
                 slope = _take(scratch, slope_at, output_pitch, row, n, ALL_ROWS)
                 x = _take(scratch, input_at, input_pitch, row, k, ALL_ROWS)
-                total = tl.dot(tl.trans(slope), x, total, input_precision=PRODUCT)
+                total = multiplied(tl.trans(slope), x, total, PRODUCT)
             adam_at(
                 parameters, first, second, None, weight_at + n[:, None] * n_inputs + k[None, :], total, inside, rate,
                 root, beta1, beta2, rest1, rest2, epsilon,
             )  # fmt: skip
+    tl.debug_barrier()
+
+
+@triton.jit
+def _back_at_once(
+    scratch, parameters, first, second, n_inputs, n_outputs, weight_at, bias_at, input_at, input_pitch, output_pitch,
+    slope_at, below_at, activation, goes, adds, good, rate, root, beta1, beta2, rest1, rest2, epsilon,
+    INPUTS: tl.constexpr, OUTPUTS: tl.constexpr, ROWS: tl.constexpr, PRODUCT: tl.constexpr,
+):  # fmt: skip
+    """The same where a layer and a batch are one tile: everything is read once."""
+    row, k, n = tl.arange(0, ROWS), tl.arange(0, INPUTS), tl.arange(0, OUTPUTS)
+    slope = _take(scratch, slope_at, output_pitch, row, n, ROWS)
+    x = _take(scratch, input_at, input_pitch, row, k, ROWS)
+    places, inside = weight_at + n[:, None] * n_inputs + k[None, :], (n < n_outputs)[:, None] & (k < n_inputs)[None, :]
+    if goes:
+        weights = tl.load(parameters + places, mask=inside, other=0.0)
+        below = multiplied(slope, weights, tl.zeros((ROWS, INPUTS), dtype=tl.float32), PRODUCT)
+        if adds != 0:
+            below += _take(scratch, below_at, input_pitch, row, k, ROWS)
+        if activation != 0:
+            below = tl.where(activation == 1, tl.where(x > 0, below, 0.0), below * (1.0 - x * x))
+        _put(scratch, below_at, input_pitch, row, k, below, ROWS)
+    # everyone has read the weights that now change
+    tl.debug_barrier()
+    adam_at(
+        parameters, first, second, None, bias_at + n, tl.sum(slope, axis=0), (n < n_outputs) & good, rate, root, beta1,
+        beta2, rest1, rest2, epsilon,
+    )  # fmt: skip
+    total = multiplied(tl.trans(slope), x, tl.zeros((OUTPUTS, INPUTS), dtype=tl.float32), PRODUCT)
+    adam_at(
+        parameters, first, second, None, places, total, inside & good, rate, root, beta1, beta2, rest1, rest2, epsilon
+    )
     tl.debug_barrier()

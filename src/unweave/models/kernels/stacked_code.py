@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from unweave.shapes import Float, Tensor
 
@@ -39,5 +39,15 @@ class Weighed:
 
 Losses = TotalLoss | Weighed
 
-Early = Callable[[Float[Tensor, "model size"], int], None]
-"""Called with gradients of which all columns from some on are there, or will be once all work aside is done."""
+
+@dataclass(frozen=True)
+class Early:
+    """How parameters may be updated before all gradients are there.
+
+    ``columns`` is called with gradients of which all columns from some on are there, or will be once all work aside is
+    done. ``inside``, called once all losses are known, hands over the whole update, to be made where gradients are
+    made: an ``AdamStack`` or ``AdaGradStack``; nothing is left to update then. None: this optimiser's is not.
+    """
+
+    columns: Callable[[Float[Tensor, "model size"], int], None]
+    inside: Callable[[], Any]

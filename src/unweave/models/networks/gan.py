@@ -23,6 +23,12 @@ Images = Float[Tensor, "batch channel height width"]
 class Generator(nn.Module):
     """From latents to the logits of an image; activations are normalised over the batch. Latents left out are 0."""
 
+    product: Callable[..., tuple[Tensor, ...]] | None = None
+    """All convolutions but the last with their norms, for a stack of models that are mapped: images, then the next
+    running mean and variance of each norm."""
+    together: bool = False
+    """Whether both images of a pair go through the layers as one batch."""
+
     def __init__(self, latents: int, shape: tuple[int, ...], channels: Sequence[int], hidden: int) -> None:
         super().__init__()
         self.coarse = (channels[-1], *coarse_size(shape, len(channels)))
@@ -34,16 +40,42 @@ class Generator(nn.Module):
         widths = (hidden, self.spread.weight.shape[0], *outputs[:-1])
         self.norms = nn.ModuleList(map(BatchNorm, widths))
 
-    def forward(self, latents: Float[Tensor, "batch latent"]) -> Images:
+    def forward(self, latents: Float[Tensor, "batch latent"], groups: int = 1) -> Images:
+        """Images of latents; every group of a batch is normalised by itself."""
         first, second, *others = self.norms
         latents = functional.pad(latents, (0, self.latents - latents.shape[-1]))
-        x = second(self.spread(first(self.dense(latents), leak=0.0)), leak=0.0)
+        x = first(self.dense(latents), leak=0.0, groups=groups)
+        x = second(self.spread(x), leak=0.0, groups=groups)
         x = unflatten(x, *self.coarse)
-        for deconvolution, norm in zip(self.deconvolutions, others):
-            x = norm(deconvolution(x), leak=SLOPE)
+        if self.product is not None and self.training:
+            x = self._produced(x, groups)
+        else:
+            for deconvolution, norm in zip(self.deconvolutions, others):
+                x = norm(deconvolution(x), leak=SLOPE, groups=groups)
         left, right, top, bottom = self.crop
         x = self.deconvolutions[-1](x)
         return x[..., top : x.shape[-2] - bottom, left : x.shape[-1] - right] if any(self.crop) else x
+
+    def _produced(self, x: Images, groups: int) -> Images:
+        norms = list(self.norms)[2:]
+        inner = [one for layer in list(self.deconvolutions)[:-1] for one in (layer.weight, layer.bias)]
+        held = [one for norm in norms for one in (norm.weight, norm.bias, norm.running_mean, norm.running_variance)]
+        assert self.product is not None
+        x, *moved = self.product(x, *inner, *held, groups=groups)
+        for norm, mean, variance in zip(norms, moved[::2], moved[1::2]):
+            assert isinstance(norm, BatchNorm)
+            norm.fresh = {"running_mean": mean, "running_variance": variance}
+        return x
+
+
+def generated_pair(
+    generator: Callable[..., Images], first: Float[Tensor, "batch latent"], second: Float[Tensor, "batch latent"]
+) -> tuple[Images, Images]:
+    """Logits of the images of both, each normalised over its own batch."""
+    if not getattr(generator, "together", False):
+        return generator(first), generator(second)
+    one, other = generator(torch.cat([first, second]), groups=2).chunk(2)
+    return one, other
 
 
 class SpectralTrunk(nn.Module):

@@ -14,7 +14,7 @@ from unweave.models.autoencoder import Architecture, Model
 from unweave.models.likelihoods import Bernoulli
 from unweave.models.method import Batch, Context, Draw, Method, Phase, Terms
 from unweave.models.networks.conv import Conv
-from unweave.models.networks.gan import Generator, NormalEncoder, PairDiscriminator, RankDiscriminator
+from unweave.models.networks.gan import Generator, NormalEncoder, PairDiscriminator, RankDiscriminator, generated_pair
 from unweave.models.optimisers import Adam
 from unweave.models.posteriors import Code, Diagonal
 from unweave.shapes import Float, Int, Scalar, Tensor
@@ -96,22 +96,25 @@ class WSGAN(Method):
         latents = self._known_latents(batch)
         first, second, said = self._made(batch["z"], batch["z_word"], latents)
         with torch.no_grad():
-            one, other = (torch.sigmoid(networks[GENERATOR](z)) for z in (first, second))
+            one, other = (torch.sigmoid(image) for image in generated_pair(networks[GENERATOR], first, second))
+        with context.beside(one, first):
+            mean, deviation = networks[ENCODER](one)
+            encoder = -log_density(first[:, :latents], mean, deviation).mean()
+            code = normal_code(mean, deviation, torch.zeros_like(mean))
         real, partner = batch["images"].chunk(2)
         told = torch.cat([self._told(batch), said])
         logits = networks[DISCRIMINATOR](torch.cat([real, one]), torch.cat([partner, other]), told)
         truth = (torch.arange(len(logits), device=logits.device) < len(real)).to(logits.dtype)
         discriminator = functional.binary_cross_entropy_with_logits(logits, truth)
-        mean, deviation = networks[ENCODER](one)
-        encoder = -log_density(first[:, :latents], mean, deviation).mean()
+        context.beside.join()
         terms = {"loss": discriminator + encoder, DISCRIMINATOR: discriminator, ENCODER: encoder}
-        return terms, normal_code(mean, deviation, torch.zeros_like(mean))
+        return terms, code
 
     def generator_loss(self, batch: Batch, context: Context) -> tuple[Terms, None]:
         """How far the discriminator is from taking generated pairs for real ones."""
         networks = context.networks
         first, second, said = self._made(batch["second_z"], batch["second_z_word"], self._known_latents(batch))
-        one, other = (torch.sigmoid(networks[GENERATOR](z)) for z in (first, second))
+        one, other = (torch.sigmoid(image) for image in generated_pair(networks[GENERATOR], first, second))
         logits = networks[DISCRIMINATOR](one, other, said)
         return {GENERATOR: functional.softplus(-logits).mean()}, None
 

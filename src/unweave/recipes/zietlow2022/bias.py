@@ -310,8 +310,12 @@ def placed(one: Experiment, results: Results) -> tuple[str, str, str] | None:
         seeds = {made.id: made.seed for made in results.experiments if isinstance(made.objective, Perturbation)}
         condition = list(KINDS)[seeds.get(Path(world.run).name, 0)]
         world = world.base
-    title = next((place.title for place in PLACES.values() if place.world.name == world.name), world.name)
-    return title, method_of(one.objective), condition
+    return title_of(world), method_of(one.objective), condition
+
+
+def title_of(world: World) -> str:
+    """What a world is called in the chapter's tables."""
+    return next((place.title for place in PLACES.values() if place.world.name == world.name), world.name)
 
 
 def strength_of(one: Experiment) -> float:

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from unweave.data.altered import Perturbed
+from unweave.models.objectives import Perturbation
 from unweave.pages.outcome import Outcome
 from unweave.plots.violins import violins
 from unweave.recipes.controls import apart, with_columns
+from unweave.recipes.perturb import LEAST_DEVIATION, Veil, veil_of
 from unweave.recipes.reproduction import Control, Judge
 from unweave.recipes.zietlow2022.bias import (
     COLUMNS,
     CONDITIONS,
+    KINDS,
     MODIFIED,
     NOISE,
     ORIGINAL,
@@ -28,6 +32,7 @@ from unweave.recipes.zietlow2022.bias import (
     grouped,
     methods_of,
     places_of,
+    title_of,
 )
 from unweave.recipes.zietlow2022.settings import by_seed, spread_rows
 from unweave.studies.results import Results
@@ -98,6 +103,40 @@ def same_instead(judge: Judge) -> Control:
     return _instead(judge, SAME, "images of the manipulation with the same models on both sides", OF_BETA_VAES, True)
 
 
+def veil_instead(judge: Judge) -> Control:
+    """What a manipulation does to all images alike, in the place of the manipulation.
+
+    Where m deviates from image to image by less than ``unweave perturb`` asks for, these are the modified images to
+    within a grey level or two of 256: what is found on them is no doing of the factors.
+    """
+
+    def judged(results: Results, size: str, draw: int) -> Outcome:
+        found, veils = judge(results, size), _veils(results)
+        told = []
+        for one in found.comparisons:
+            veil = next((veil for title, veil in veils.items() if one.what.startswith(title)), None)
+            if veil is not None:  # without the manipulation's weights nobody knows
+                other = replace(one, ours=None, interval=None, verdict="cannot tell")
+                told.append(one if veil.deviation < LEAST_DEVIATION else other)
+        return replace(found, comparisons=tuple(told))
+
+    sentence = (
+        "what m does to all images alike, without what depends on their factors. Where m deviates from image to image"
+        f" by less than {LEAST_DEVIATION:g}, these are the modified images, and what holds of them agrees. It is asked"
+        " where the manipulation's weights are at hand."
+    )
+    return Control("the same on every image", sentence, judged, about="modified|manipulation")
+
+
+def _veils(results: Results) -> dict[str, Veil]:
+    """How far the manipulation of every world is the same on all images, where its weights are at hand."""
+    return {
+        title_of(one.world): veil_of(Perturbed(str(results.store.folder(one.id).path)))
+        for one in results.experiments
+        if isinstance(one.objective, Perturbation) and list(KINDS)[one.seed] == MODIFIED and results.has_weights(one.id)
+    }
+
+
 def _instead(judge: Judge, condition: str, images: str, about: str, drops: bool) -> Control:
     def put(replaced: str, results: Results, size: str) -> Outcome:
         return judge(_in_place_of(replaced, condition, results), size)
@@ -132,7 +171,9 @@ def _beside(found: Comparison, beyond: Comparison, drops: bool) -> Comparison:
     instead = found.verdict == "agrees" and beyond.verdict != "agrees"
     if drops and found.ours is not None and beyond.ours is not None:
         instead = instead or found.ours >= max(beyond.ours, ROUNDING)
-    return replace(found, verdict="agrees" if instead else "differs")
+    return replace(
+        found, verdict="agrees" if instead else "cannot tell" if found.verdict == "agrees" else found.verdict
+    )
 
 
 DROPS = "original beside modified images|lower on modified images|beside the best scale on modified ones"

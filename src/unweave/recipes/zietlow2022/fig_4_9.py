@@ -22,6 +22,7 @@ from unweave.recipes.zietlow2022.bias_table import (
     factors_of,
     noise_instead,
     undecided,
+    veil_instead,
     with_effect,
 )
 from unweave.recipes.zietlow2022.settings import SOURCE, by_seed
@@ -72,6 +73,6 @@ def _figure(groups: Groups, place: Place) -> "matplotlib.figure.Figure":
     return violins(list(samples), list(names), "", "MIG", families=list(families))
 
 
-CONTROLS = (any_condition(judge), noise_instead(judge))
+CONTROLS = (any_condition(judge), noise_instead(judge), veil_instead(judge))
 
 REPRODUCTION = Reproduction("z-fig-4.9", TITLE, f"{SOURCE}, Figure 4.9", study, judge, CONTROLS)

@@ -129,7 +129,7 @@ def choose_backend(members: Members, data: Data, say: Callable[[str], None]) -> 
         precision = "tf32" if first.plan.dense == "auto" and precision == "bf16" else precision
     try:
         backend = _kernels(template, precision)
-        _try(backend, first, members.latents, data)
+        _try(backend, first, len(members.experiments), members.latents, data)
         _say_without_copies(say)
         return backend
     except torch.cuda.OutOfMemoryError:
@@ -199,13 +199,16 @@ def choose_precision(experiment: Experiment) -> str:
     return precision
 
 
-def _try(backend: Any, experiment: Experiment, latents: int, data: Data) -> None:
-    """One step on nothing: kernels are compiled here, where a failure can still be answered."""
+def _try(backend: Any, experiment: Experiment, n_models: int, latents: int, data: Data) -> None:
+    """One step on nothing: kernels are compiled here, where a failure can still be answered.
+
+    Of as many models as there are: how some kernels are divided depends on it, and none is loaded that no step uses.
+    """
     from unweave.models.kernels.posterior import try_sums
 
-    size = (ALIKE, experiment.batch_size)
+    size = (n_models, experiment.batch_size)
     with torch.device(experiment.plan.device):
-        parameters = torch.zeros(ALIKE, backend.layout.size)
+        parameters = torch.zeros(n_models, backend.layout.size)
         as_stored = backend.reads_stored and data.comes_as_stored
         places = torch.zeros(size, dtype=torch.int64)
         if as_stored:

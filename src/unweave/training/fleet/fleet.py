@@ -15,7 +15,7 @@ from unweave.models import Autoencoder, Method
 from unweave.models.initialise import initial_values
 from unweave.models.kernels.aside import aside, in_turn
 from unweave.models.kernels.chosen import Chosen
-from unweave.models.kernels.stacked_code import StackedCode, TotalLoss, Weighed
+from unweave.models.kernels.stacked_code import Early, StackedCode, TotalLoss, Weighed
 from unweave.models.objectives import MODEL, Batch, Context, Phase, Terms, new_networks
 from unweave.models.objectives.objective import known_by_totals, known_by_weights, warmed
 from unweave.models.optimisers import StackedUpdate, Tensors
@@ -207,7 +207,7 @@ def advance(fleet: Fleet, source: Source, draws: Draws, *, record: bool, step: i
     losses = beside.weighed(source.first.batch_size) or total_loss_of(fleet, draws, beside.judge)
     noise = fleet.groups[0].method.posterior_noise(draws)  # members share their posterior
     gradients, code = fleet.backend.gradients(
-        fleet.parameters, fleet.weights, examples, noise, losses, beside.early_update
+        fleet.parameters, fleet.weights, examples, noise, losses, Early(beside.early_update, beside.inside)
     )
     good = beside.join()
     with torch.no_grad():
@@ -259,8 +259,21 @@ class _Beside:
         if self.optimiser.by_columns:
             self.update(gradients, begin)
 
+    @torch.no_grad()
+    def inside(self) -> Any:
+        """What a kernel needs that updates parameters where it makes their gradients."""
+        fleet, good = self.fleet, self.join()
+        found = self.optimiser.inside(
+            fleet.parameters, fleet.optimiser_state, fleet.learning_rate, self.prepared, good,
+            None if fleet.weights is fleet.parameters else fleet.weights,
+        )  # fmt: skip
+        self.end = self.end if found is None else 0
+        return found
+
     def update(self, gradients: Float[Tensor, "model size"], begin: int = 0) -> None:
         """Update the columns from some on that were not updated yet."""
+        if self.end == begin:
+            return
         fleet, own = self.fleet, slice(begin, self.end)
         rounded = None if fleet.weights is fleet.parameters else fleet.weights[:, own]
         given = StackedUpdate(

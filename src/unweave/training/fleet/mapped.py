@@ -13,8 +13,10 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
+from unweave.models.kernels.copies import is_tried
 from unweave.models.kernels.layout import Layout, layout_of
 from unweave.models.layers import fresh_of
+from unweave.models.method import Beside
 from unweave.models.objectives import Batch, Context, Phase, Terms, kept_weights, new_networks
 from unweave.models.optimisers import Optimiser, StackedUpdate, Tensors
 from unweave.models.posteriors import Code
@@ -47,6 +49,36 @@ class Stack:
         return self.moving.views(self.moved) | self.others
 
 
+class Stream(Beside):
+    """A stream beside the main one. What it reads of the main one's stays alive until the end of a phase."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.stream = torch.cuda.Stream(device)
+        self.read: list[Tensor] = []
+        self.within: list[Any] = []
+
+    def __call__(self, *read: Tensor) -> "Stream":
+        self.read += read
+        return self
+
+    def __enter__(self) -> None:
+        self.stream.wait_stream(torch.cuda.current_stream())
+        self.within.append(torch.cuda.stream(self.stream))
+        self.within[-1].__enter__()
+
+    def __exit__(self, *raised: object) -> None:
+        self.within.pop().__exit__(*raised)
+
+    def join(self) -> None:
+        if self.read:
+            torch.cuda.current_stream().wait_stream(self.stream)
+
+    def end(self) -> None:
+        """The end of a phase: its gradients were made there too."""
+        self.join()
+        self.read.clear()
+
+
 class Losses(nn.Module):
     """All networks of a method, called by its losses; so one member's tensors can take the place of theirs."""
 
@@ -76,6 +108,7 @@ class MappedFleet:
     good_at: Int[Tensor, " model"]
     learning_rate: Float[Tensor, " model"]
     name: str = "mapped"
+    stream: Stream | None = None
 
     @property
     def device(self) -> torch.device:
@@ -153,12 +186,14 @@ class MappedFleet:
         held = {name: {**views[name], **stack.buffers} for name, stack in self.stacks.items()}
 
         def one(held: Held, scalars: Tensors, batch: Batch, code: Tensors) -> tuple[Terms, Tensors, Held]:
-            context = Context(now, self.n_examples, group.warmup, {}, Code(**code) if code else None)
+            known = Code(**code) if code else None
+            context = Context(now, self.n_examples, group.warmup, {}, known, beside or Beside())
             flat = {f"networks.{net}.{name}": tensor for net, parts in held.items() for name, tensor in parts.items()}
             own = replace(group.method, **scalars).phases()[number]  # type: ignore[type-var]
             found: tuple[Terms, Tensors, Held] = functional_call(self.losses, flat, (own, batch, context))
             return found
 
+        beside = self._beside()
         # of a single portion PyTorch would still copy every result
         portions = self.device.type == "cuda" and len(self.alive) > group.method.at_once
         portion = group.method.at_once if portions else None
@@ -167,6 +202,8 @@ class MappedFleet:
         loss = terms[phase.minimises]
         leaves = [leaf for name in phase.updates for leaf in views[name].values()]
         slopes = iter(torch.autograd.grad(loss.sum(), leaves, allow_unused=True, materialize_grads=True))
+        if beside is not None:
+            beside.end()
         with torch.no_grad():
             failed = self.alive & ~torch.isfinite(loss)
             self.failed_at.copy_(torch.where(failed, now, self.failed_at))
@@ -174,6 +211,13 @@ class MappedFleet:
                 self._update(name, phase, number, {part: next(slopes) for part in views[name]}, now)
             self._move(fresh)
         return {name: part.detach() for name, part in made.items()} or code
+
+    def _beside(self) -> Stream | None:
+        if self.device.type != "cuda" or not is_tried("beside"):
+            return None
+        if self.stream is None:
+            self.stream = Stream(self.device)
+        return self.stream
 
     def _update(self, name: str, phase: Phase, number: int, slopes: Tensors, now: Tensor) -> None:
         stack, rate = self.stacks[name], rates_of(self.groups[0], number, self.learning_rate)
