@@ -26,27 +26,31 @@ def beside(count: int) -> Iterator[AsText]:
     if count < WORTH_IT or n_processes < 2:
         yield as_text
         return
-    with contextlib.ExitStack() as stack:
-        free: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
-        for _ in range(n_processes):
-            try:
-                process = stack.enter_context(_started())
-            except OSError:  # no room for processes
-                yield as_text
-                return
-            stack.callback(_closed, process)
+    free: SimpleQueue[subprocess.Popen[bytes] | None] = SimpleQueue()
+    started: list[subprocess.Popen[bytes]] = []
+    for _ in range(n_processes):
+        free.put(None)
+
+    def elsewhere(steps: bytes, values: bytes) -> bytes:
+        process = free.get()
+        try:
+            if process is None:
+                process = _started()
+                started.append(process)
+            return _answer(process, steps, values)
+        except (OSError, ValueError):  # there is no room for it, or somebody ended it
+            return as_text(steps, values)
+        finally:
             free.put(process)
 
-        def elsewhere(steps: bytes, values: bytes) -> bytes:
-            process = free.get()
-            try:
-                return _answer(process, steps, values)
-            except (OSError, ValueError):  # somebody ended it
-                return as_text(steps, values)
-            finally:
-                free.put(process)
-
+    try:
         yield elsewhere
+    finally:
+        for process in started:
+            _closed(process)
+        for process in started:
+            with process:  # until it has ended
+                pass
 
 
 def _started() -> "subprocess.Popen[bytes]":
