@@ -23,7 +23,7 @@ PROCESSES = 16
 def beside(count: int) -> Iterator[AsText]:
     """:func:`as_text` for ``count`` numbers in all, called by many threads: few are written here, many beside."""
     n_processes = min(PROCESSES, usable_cores())
-    if count < WORTH_IT or n_processes < 2:
+    if count < WORTH_IT or n_processes < 2 or not sys.executable:
         yield as_text
         return
     free: SimpleQueue[subprocess.Popen[bytes] | None] = SimpleQueue()
