@@ -1,7 +1,9 @@
 """Checkpoints: when one is due, how many stay, what a file must hold; weights of 16 bits; histories of whole ones."""
 
+import contextlib
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +15,7 @@ from unweave.models.autoencoder import Architecture
 from unweave.models.networks import MLP
 from unweave.models.objectives import BetaVAE
 from unweave.runs.folder import RunFolder
-from unweave.training import checkpoint
+from unweave.training import checkpoint, loop
 from unweave.training.alone import Alone
 from unweave.training.checkpoint import (
     Checkpoints,
@@ -24,8 +26,11 @@ from unweave.training.checkpoint import (
     read_tensors,
     to_bytes,
 )
+from unweave.training.engine import Engine
 from unweave.training.experiment import Experiment, Plan
 from unweave.training.history import Recording
+from unweave.training.loop import train
+from unweave.training.running import Interrupted, RunOptions, StepReport
 
 ONE = Experiment(Micro(), network=MLP((4,), (4,)), latents=2, steps=9, batch_size=3, plan=Plan("cpu", 1))
 HERE = Path("here/model.safetensors")
@@ -44,6 +49,47 @@ def test_one_is_due_after_so_many_seconds(clock: SimpleNamespace, tmp_path: Path
     for clock.now in (100.0, 129.9, 130.0, 140.0):
         due.append(checkpoints.due())
     assert due == [False, False, True, True]
+
+
+def test_one_waits_for_an_end_that_is_near_but_hardly_longer(clock: SimpleNamespace, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(RunFolder(tmp_path), 40.0)
+    clock.now = 140.0
+    assert checkpoints.due()  # nobody knows when the end is
+    assert checkpoints.due(10.0)  # a quarter of 40
+    assert not checkpoints.due(9.9)
+    clock.now = 149.9
+    assert not checkpoints.due(9.9)
+    clock.now = 150.0
+    assert checkpoints.due(9.9)  # the end was to come at 149.9
+    assert Checkpoints(RunFolder(tmp_path), 0.0).due(0.0)
+
+
+@pytest.mark.parametrize(
+    ("steps", "stop_at", "saved"),
+    [(100, 100, [40, 80]), (85, 85, [40]), (85, 82, [40, 82]), (45, 45, []), (300, 90, [40, 80, 90])],
+)
+def test_no_checkpoint_is_written_just_before_the_end(
+    steps: int, stop_at: int, saved: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, written = SimpleNamespace(seconds=0.0), []
+    seconds = SimpleNamespace(monotonic=lambda: now.seconds)
+    monkeypatch.setattr(checkpoint, "time", seconds)
+    monkeypatch.setattr(loop, "time", seconds)
+    plain = Checkpoints.save
+
+    def save(self: Checkpoints, engine: Engine, recording: Recording, step: int, *, beside: bool = False) -> None:
+        written.append(step)
+        plain(self, engine, recording, step, beside=beside)
+
+    def watch(report: StepReport) -> None:
+        now.seconds = float(report.done)  # a second a step
+
+    monkeypatch.setattr(Checkpoints, "save", save)
+    one = replace(ONE, steps=steps, history_every=1)
+    how = RunOptions((watch,), save_every=40.0, stop=lambda: now.seconds >= stop_at)
+    with pytest.raises(Interrupted) if stop_at < steps else contextlib.nullcontext():
+        train(one, tmp_path / "run", how=how)
+    assert written == saved
 
 
 def test_saving_takes_no_more_than_a_twentieth_of_the_time(

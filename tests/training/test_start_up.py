@@ -1,8 +1,5 @@
 """What happens before the first step and after the last: nothing heavy is imported, and folders do not wait in line."""
 
-import csv
-import io
-import math
 import subprocess
 import sys
 import threading
@@ -19,7 +16,6 @@ from unweave.runs.folder import RunFolder
 from unweave.training import loop, many
 from unweave.training import wake as wake_module
 from unweave.training.experiment import Experiment, Plan
-from unweave.training.history import _as_csv
 from unweave.training.many import train_many
 from unweave.training.results import for_all
 from unweave.training.running import Interrupted, RunOptions
@@ -120,7 +116,7 @@ def test_folders_are_claimed_before_anything_is_kept_in_them(kept, tmp_path, mon
     paths = [tmp_path / one.resolve().id for one in several]
     checked(loop, "keep_snapshot")
     checked(loop.Checkpoints, "save")
-    checked(loop, "keep_result")
+    checked(loop, "keep_results")
     if kept == "the last checkpoint":
         with pytest.raises(Interrupted):
             train_many(several, tmp_path, how=how[kept])
@@ -256,13 +252,3 @@ def test_what_a_command_imports_is_not_looked_through_for_garbage():
     done = subprocess.run([sys.executable, "-c", COLLECTED], capture_output=True, text=True, check=False)
     lines = [line for line in done.stdout.splitlines() if line.endswith(("True", "False"))]
     assert lines == ["0 True", "True True True", "False"], done.stderr
-
-
-def test_histories_are_what_csv_writes():
-    values = [0.1, -1e-30, math.inf, -math.inf, math.nan, 0.0, -0.0, 3.0e20, 1 / 3]
-    table = {"step": list(range(9)), "a, b": values, "c": values[::-1]}
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table)
-    writer.writerows(zip(*table.values()))
-    assert _as_csv(table) == text.getvalue()

@@ -1,6 +1,7 @@
 """Checkpoints: everything that trains, in one checked file, so that resuming is exact to the last bit."""
 
 import json
+import math
 import os
 import sys
 import time
@@ -30,6 +31,10 @@ SAVING_SHARE = 0.05
 """Saving a large fleet takes seconds; it may take this share of the time, however often one asks for it."""
 
 
+SHORTLY = 0.25
+"""The share of the time between checkpoints that the last may be late, and left out where training ends meanwhile."""
+
+
 class Checkpoints:
     """The checkpoints of one engine in its folder, and when the next one is due."""
 
@@ -38,12 +43,16 @@ class Checkpoints:
         self.writer, self.writing = ThreadPoolExecutor(1), Future[None]()
         self.writing.set_result(None)
 
-    def due(self) -> bool:
-        """Whether it is time to save again; an error of the last saving is raised here at the latest."""
+    def due(self, left: float = math.inf) -> bool:
+        """Whether it is time to save again; an error of the last saving is raised here at the latest.
+
+        Where the rest should take ``left`` seconds, and these are few, the end is waited for, but hardly longer.
+        """
         if not self.writing.done():
             return False
         self.writing.result()
-        return time.monotonic() - self.saved >= self.every
+        patience = SHORTLY if left < SHORTLY * self.every else 0.0
+        return time.monotonic() - self.saved >= (1 + patience) * self.every
 
     def save(self, engine: Engine, recording: Recording, step: int, *, beside: bool = False) -> None:
         """Write the state before update ``step``; older checkpoints go once the new one is safe.

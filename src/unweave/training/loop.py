@@ -1,7 +1,9 @@
 """The training loop: from experiments to finished run folders, through any number of interruptions."""
 
 import contextlib
+import math
 import sys
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -23,7 +25,7 @@ from unweave.training.results import (
     drop_checkpoints,
     failure_words,
     for_all,
-    keep_result,
+    keep_results,
     keep_snapshot,
     refuse_others,
 )
@@ -93,7 +95,7 @@ def drive(
     recording, checkpoints = Recording(), Checkpoints(home, how.save_every)
     begin = checkpoints.load(engine, recording)
     kept = {step for one in engine.experiments for step in one.snapshots}
-    claims = Claims(claim_all)
+    claims, pace = Claims(claim_all), Pace(last)
     with contextlib.closing(checkpoints), contextlib.closing(claims), contextlib.ExitStack() as opened:
         if how.trackers:
             claims.wait()
@@ -103,7 +105,7 @@ def drive(
                 claims.wait()
                 _keep_snapshots(engine, folders, step)
             stopping = how.stop()  # asked once: an answer that changes in between would end without a checkpoint
-            if stopping or checkpoints.due():
+            if stopping or checkpoints.due(pace.left):
                 claims.wait()
                 checkpoints.save(engine, recording, step, beside=not stopping)
             if stopping:
@@ -117,12 +119,13 @@ def drive(
             if recorded:
                 recording.add(step, engine.rows())
                 engine.wait()
+                pace.waited(step)
             report = StepReport(step + 1, last, recorded, engine)
             for watch in (*how.watchers, tell_trackers):
                 watch(report)
         claims.wait()
     _keep_snapshots(engine, folders, last)
-    return for_all(lambda member: keep_result(folders[member], engine, member, recording), range(len(folders)))
+    return keep_results(folders, engine, recording)
 
 
 class Claims:
@@ -148,6 +151,22 @@ class Claims:
     def close(self) -> None:
         """Nothing is written any more."""
         self.writer.shutdown()
+
+
+class Pace:
+    """How long the rest will take, by the steps so far whose end was waited for: others are only asked for."""
+
+    def __init__(self, last: int) -> None:
+        self.last, self.first, self.left = last, (0, math.inf), math.inf
+
+    def waited(self, step: int) -> None:
+        """A step has been made. The first one tells nothing: kernels are compiled and loaded for it."""
+        now = time.monotonic()
+        if self.first[1] == math.inf:
+            self.first = step, now
+        else:
+            begin, then = self.first
+            self.left = (self.last - step - 1) * (now - then) / (step - begin)
 
 
 def _is_left_alone(run: RunFolder) -> bool:

@@ -1,6 +1,5 @@
 """A fleet as the training loop sees it: members in the caller's order, each the run it would be alone."""
 
-import threading
 from collections.abc import Callable, Sequence
 
 import torch
@@ -24,7 +23,6 @@ class FleetEngine:
     def __init__(self, experiments: Sequence[Experiment], data: Data, say: Callable[[str], None]) -> None:
         self.experiments, self.form = tuple(experiments), form_of(experiments[0].objective, data)
         self.stepper: Stepper | WholeSteps
-        self.fetched: Tensors | None
         if is_mapped(experiments[0].objective):
             members = arrange(experiments, least=least_group(experiments[0]))
             mapped = new_mapped_fleet(members, len(data), self.form)
@@ -36,7 +34,6 @@ class FleetEngine:
             source = source_of(members.experiments, data)
             self.stepper = whole_steps(fleet, source, say) or Stepper(fleet, source, say)
         self.none_left = False
-        self.turn, self.fetched = threading.Lock(), None
         self.stacked = {given: place for place, given in enumerate(members.given) if given >= 0}
         self.recorded = recorded_together(members)
 
@@ -51,7 +48,6 @@ class FleetEngine:
         return self.stepper.fleet.name
 
     def advance(self, step: int, *, record: bool) -> None:
-        self.fetched = None
         self.stepper(step, record=record)
 
     def wait(self) -> None:
@@ -86,14 +82,7 @@ class FleetEngine:
         return [told[group][place] for group, place in members]
 
     def weights(self, member: int) -> Tensors:
-        fleet, place = self.fleet, self.stacked[member]
-        if isinstance(fleet, MappedFleet):
-            return fleet.weights_of(place, self.experiments[member], self.form)
-        with self.turn:
-            if self.fetched is None:
-                self.fetched = fleet.backend.layout.views(fleet.parameters.cpu())
-            views = self.fetched
-        return fleet.weights_of(place, self.experiments[member], self.form, views)
+        return self.fleet.weights_of(self.stacked[member], self.experiments[member], self.form)
 
     def failure(self, member: int) -> Failure | None:
         step = int(self.fleet.failed_at[self.stacked[member]])
@@ -128,7 +117,6 @@ class FleetEngine:
         return tensors
 
     def restore(self, tensors: Tensors) -> None:
-        self.fetched = None
         self.fleet.set_state(tensors)
 
     def close(self) -> None:

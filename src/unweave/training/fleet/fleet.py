@@ -117,20 +117,17 @@ class Fleet:
         """Bring the fleet to a state that :meth:`state_tensors` gave."""
         set_state(self, tensors)
 
-    def weights_of(
-        self, place: int, experiment: Experiment, form: Form, views: Tensors | None = None, *, good: bool = False
-    ) -> Tensors:
-        """A member's parameters in their own shapes: a code narrower than the stack's is cut out of it.
-
-        ``views`` are those of all members' parameters where somebody has fetched them already.
-        """
+    def weights_of(self, place: int, experiment: Experiment, form: Form, *, good: bool = False) -> Tensors:
+        """A member's parameters in their own shapes, on the CPU: a code narrower than the stack's is cut out of it."""
         if experiment.latents not in self.shapes:
             with torch.device("meta"):
                 own = Autoencoder(experiment.architecture(form.shape), None).named_parameters()
             self.shapes[experiment.latents] = {name: tuple(like.shape) for name, like in own}
-        views = views or self.backend.layout.views(self.good if good else self.parameters)
+        # a row at once is one copy from a GPU, and not one for each parameter
+        row = (self.good if good else self.parameters)[place : place + 1].detach().cpu()
+        views = self.backend.layout.views(row)
         shapes = self.shapes[experiment.latents].items()
-        return {name: views[name][place][tuple(slice(0, n) for n in shape)].detach() for name, shape in shapes}
+        return {name: views[name][0][tuple(slice(0, n) for n in shape)] for name, shape in shapes}
 
 
 def new_fleet(members: Members, backend: Backend, n_examples: int, shape: tuple[int, ...]) -> Fleet:
