@@ -1,5 +1,8 @@
 """The history: rows of groups, fetched now and then; columns by name; both formats of its file."""
 
+import csv
+import io
+import math
 import sys
 from pathlib import Path
 
@@ -9,7 +12,7 @@ import torch
 from unweave.runs.folder import RunFolder
 from unweave.training import history
 from unweave.training.engine import Rows
-from unweave.training.history import History, Recording, read_history, write_history
+from unweave.training.history import History, Recording, history_file, read_history, write_history
 
 NAMES = ["loss", "kl", "kl_0", "kl_1", "mean_0", "mean_1"]
 SMALL = History(NAMES, [0, 50], torch.arange(12.0).view(2, 6))
@@ -90,3 +93,25 @@ def test_who_has_no_pandas_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ModuleNotFoundError, match=r"run: pip install pandas, or take to_polars\(\)"):
         SMALL.to_pandas()
+
+
+ODD = torch.tensor([0.1, -1e-30, math.inf, -math.inf, math.nan, 0.0, -0.0, 3.0e20, 1 / 3, 16777217.0])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        History(["a, b", "c"], list(range(0, 500, 50)), torch.stack([ODD, ODD.flip(0)], 1)),
+        History(["loss"], [0, 10**12], torch.zeros(2, 1)),
+        History(["loss"]),
+    ],
+)
+def test_without_polars_histories_are_what_the_csv_module_writes(
+    given: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "polars", None)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["step", *given.columns])
+    writer.writerows([step, *row] for step, row in zip(given.steps, given.rows.tolist()))
+    assert history_file(given) == ("history.csv", text.getvalue())

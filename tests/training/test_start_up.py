@@ -116,7 +116,7 @@ def test_folders_are_claimed_before_anything_is_kept_in_them(kept, tmp_path, mon
     paths = [tmp_path / one.resolve().id for one in several]
     checked(loop, "keep_snapshot")
     checked(loop.Checkpoints, "save")
-    checked(loop, "keep_results")
+    checked(loop, "keep_result")
     if kept == "the last checkpoint":
         with pytest.raises(Interrupted):
             train_many(several, tmp_path, how=how[kept])

@@ -15,8 +15,6 @@ from unweave.parquet import read_parquet
 from unweave.runs.folder import RunFolder
 from unweave.shapes import Float, Tensor
 from unweave.training.engine import LATENT_STATISTICS, Rows
-from unweave.training.rows_as_text import as_text
-from unweave.training.text_beside import AsText
 from unweave.words import number_of
 
 if TYPE_CHECKING:
@@ -24,6 +22,9 @@ if TYPE_CHECKING:
 
 PENDING = 256
 """Rows that stay on the device before they are fetched together."""
+
+_WRITING = threading.Lock()
+"""Held while numbers become text: Python's threads take turns there, and taking turns costs as much again."""
 
 
 @dataclass
@@ -121,11 +122,6 @@ class Recording:
         rows = self.fetched[group][0][:, place] if before is None else self.fetched[group][0][kept, place]
         return History(self.columns[group], [self.steps[row] for row in kept], rows)
 
-    @property
-    def count(self) -> int:
-        """All numbers so far."""
-        return sum(rows.numel() for rows in self.tensors().values())
-
     def tensors(self) -> Tensors:
         """Everything as tensors, for a checkpoint."""
         self._fetch()
@@ -151,13 +147,14 @@ def write_history(folder: RunFolder, history: History) -> None:
     folder.write(*history_file(history))
 
 
-def history_file(history: History, as_text: AsText = as_text) -> tuple[str, bytes | str]:
-    """The name and the content of that file; ``as_text`` makes rows of numbers lines."""
+def history_file(history: History) -> tuple[str, bytes | str]:
+    """The name and the content of that file."""
+    table = {"step": history.steps} | {n: v.tolist() for n, v in zip(history.columns, history.values().T)}
     try:
         import polars
     except ImportError:
-        return "history.csv", _as_csv(history, as_text)
-    table = {"step": history.steps} | {n: v.tolist() for n, v in zip(history.columns, history.values().T)}
+        with _WRITING:
+            return "history.csv", _as_csv(table)
     content = io.BytesIO()
     polars.DataFrame(table).write_parquet(content)
     return "history.parquet", content.getvalue()
@@ -179,13 +176,8 @@ def _name(group: int) -> str:
     return f"group{group}/history"
 
 
-def _as_csv(history: History, as_text: AsText) -> bytes:
+def _as_csv(table: dict[str, list[Any]]) -> str:
     head = io.StringIO()
-    csv.writer(head, lineterminator="\n").writerow(["step", *history.columns])
+    csv.writer(head, lineterminator="\n").writerow(table)
     # numbers need no quotes: what csv would look for in each of a million is not there
-    steps = torch.tensor(history.steps, dtype=torch.int64)
-    return head.getvalue().encode() + as_text(*(_bytes_of(one) for one in (steps, history.values().double())))
-
-
-def _bytes_of(tensor: Tensor) -> bytes:
-    return tensor.contiguous().numpy().tobytes()
+    return head.getvalue() + "".join(f"{','.join(map(repr, row))}\n" for row in zip(*table.values()))

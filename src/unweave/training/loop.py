@@ -25,7 +25,7 @@ from unweave.training.results import (
     drop_checkpoints,
     failure_words,
     for_all,
-    keep_results,
+    keep_result,
     keep_snapshot,
     refuse_others,
 )
@@ -125,7 +125,7 @@ def drive(
                 watch(report)
         claims.wait()
     _keep_snapshots(engine, folders, last)
-    return keep_results(folders, engine, recording)
+    return for_all(lambda member: keep_result(folders[member], engine, member, recording), range(len(folders)))
 
 
 class Claims:

@@ -2,10 +2,9 @@
 
 import platform
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -21,8 +20,6 @@ from unweave.training.checkpoint import to_bytes
 from unweave.training.engine import Engine, Failure
 from unweave.training.experiment import Experiment, Form, experiment_to, is_experiment, read_experiment
 from unweave.training.history import Recording, history_file, write_history
-from unweave.training.rows_as_text import as_text
-from unweave.training.text_beside import AsText, beside
 
 LAST_GOOD = "last_good.safetensors"
 
@@ -91,15 +88,7 @@ def keep_snapshot(folder: RunFolder, engine: Engine, member: int, step: int) -> 
     folder.write(f"snapshots/step-{step:09d}.safetensors", weights_file(engine.weights(member), engine.form))
 
 
-def keep_results(folders: Sequence[RunFolder], engine: Engine, recording: Recording) -> list[str]:
-    """Write what all members have become; the failure of each, or nothing, in words."""
-    with beside(0 if find_spec("polars") else recording.count) as as_text:
-        return for_all(
-            lambda member: keep_result(folders[member], engine, member, recording, as_text), range(len(folders))
-        )
-
-
-def keep_result(folder: RunFolder, engine: Engine, member: int, recording: Recording, as_text: AsText = as_text) -> str:
+def keep_result(folder: RunFolder, engine: Engine, member: int, recording: Recording) -> str:
     """Write what a member has become; for one that failed, a line that says why."""
     if ended(folder):
         drop_checkpoints(folder)
@@ -108,7 +97,7 @@ def keep_result(folder: RunFolder, engine: Engine, member: int, recording: Recor
     if failure is not None:
         write_history(folder, recording.of(*engine.group_of(member), before=failure.step))
         return _keep_failure(folder, engine, member, failure)
-    name, content = history_file(recording.of(*engine.group_of(member)), as_text)
+    name, content = history_file(recording.of(*engine.group_of(member)))
     folder.write_new({name: content, "model.safetensors": weights_file(engine.weights(member), engine.form)})
     drop_checkpoints(folder)
     return ""
