@@ -27,6 +27,7 @@ from unweave.models.kernels.dense_stack import dense_kernels
 from unweave.models.kernels.small import small_stack
 from unweave.models.likelihoods import Bernoulli, Gaussian, LearnedGaussian, SquaredError
 from unweave.models.networks import MLP, Linear, Network
+from unweave.models.objectives.factor_vae import FactorVAE
 from unweave.models.optimisers import AdaGrad, Adam, AdamW, Optimiser, StackedUpdate
 from unweave.runs.folder import RunFolder
 from unweave.training.batches import draw, images, source_of
@@ -219,6 +220,7 @@ UPDATES: dict[str, tuple[Optimiser, str]] = {
     "adagrad": (AdaGrad(1e-3), "wide"),
     "adamw": (AdamW(1e-3, clip=1e-3), "wide"),
     "noise": (Adam(1e-3), "learned noise"),
+    "factor": (Adam(1e-3), "wide"),
 }
 
 
@@ -229,7 +231,8 @@ def updates(name: str, precision: str) -> dict[str, float]:
     """
     optimiser, kind = UPDATES[name]
     members, data = members_of(SynthNonLin(), *LAYERS[kind], (2, 2, 2), 9, 0), SynthNonLin().load()
-    members = arrange([replace(one, optimiser=optimiser) for one in members.experiments])
+    objective = FactorVAE(width=24, depth=3, learning_rate=1e-3) if name == "factor" else OBJECTIVES[LAYERS[kind][0]]()
+    members = arrange([replace(one, optimiser=optimiser, objective=objective) for one in members.experiments])
     template, source = template_of(members, data.shape), source_of(members.experiments, data)
     went, good = [], [0, 2]
     for engine in (portable(template), dense_kernels(template, precision)):
@@ -241,13 +244,11 @@ def updates(name: str, precision: str) -> dict[str, float]:
             steps(step, record=step == 3)
         moments = {part: tensor for part, tensor in fleet.optimiser_state.items() if part != "weights"}
         stacks = {"parameters": fleet.parameters - start} | moments
-        went.append(
-            {
-                f"{part} {key}": view[good]
-                for part, row in stacks.items()
-                for key, view in engine.layout.views(row).items()
-            }
-        )
+        views = {part: engine.layout.views(row) for part, row in stacks.items()}
+        for network in fleet.groups[0].networks.values():
+            assert (network.stack is not None) == (engine.name == "kernels")
+            views |= {f"discriminator's {part}": network.layout.views(row) for part, row in network.state.items()}
+        went.append({f"{part} {key}": view[good] for part, parts in views.items() for key, view in parts.items()})
         assert torch.equal(fleet.parameters[1], start[1]), (name, engine.name)
     return {
         "far": max(_far(went[1][key], other) for key, other in went[0].items()),

@@ -105,6 +105,8 @@ def test_products_by_pieces_have_the_digits_of_fp32(way: str) -> None:
         pytest.param("adagrad in bf16", 0.0, 1e-4, 0.2, marks=pytest.mark.slow),
         pytest.param("adamw", 1.0, 0.0, 1e-5, marks=pytest.mark.slow),
         pytest.param("noise", 1.0, 0.0, 1e-5, marks=pytest.mark.slow),
+        pytest.param("factor", 0.0, 0.0, 1e-4, marks=pytest.mark.slow),
+        pytest.param("factor in bf16", 0.0, 1e-4, 0.3, marks=pytest.mark.slow),
     ],
 )
 def test_updates_by_kernels_are_pytorchs_and_leave_models_that_failed(
