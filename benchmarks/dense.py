@@ -39,11 +39,6 @@ CASES: dict[str, tuple[str, list[int]]] = {
     "conv-64": ("conv", [64]),
     "conv-256": ("conv", [256]),
 }
-DIVISIONS = {
-    "dense.through": "wide in fp32",
-    "dense.gradient": "gradient in fp32",
-    "dense.update": "update in fp32",
-}
 WAYS = ("mapped", "kernels")
 OTHERS = ("usual", "before", "changed")
 
@@ -111,10 +106,8 @@ def work(case: str, way: str, given: argparse.Namespace) -> None:
 
 
 def change(settings: list[str]) -> None:
-    """Give constants in modules of the kernels other values; tiles of some layers too."""
+    """Give constants in modules of the kernels other values."""
     from importlib import import_module
-
-    from unweave.models.kernels.convolutions import Tiles
 
     for setting in settings:
         place, _, value = setting.partition("=")
@@ -123,9 +116,6 @@ def change(settings: list[str]) -> None:
         if name == "run":
             key = "last" if module == "last" else (32, 32)
             found.TUNED[key] = replace(found.TUNED[key], run=int(value))
-        elif place in DIVISIONS:
-            # rows, columns, warps, stages and inner portion
-            found.TUNED[DIVISIONS[place]] = Tiles(*map(int, value.split(",")))
         else:
             setattr(found, name, int(value) if value.lstrip("-").isdigit() else value)
 

@@ -8,6 +8,7 @@ import tempfile
 
 os.environ["TRITON_INTERPRET"] = "1"
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,13 +21,14 @@ from interpreted import _far  # beside this file; it mends the interpreter's pro
 from unweave.data.synthetic import SynthLin, SynthNonLin
 from unweave.data.world import World
 from unweave.models import OBJECTIVES, Likelihood
-from unweave.models.kernels import dense, dense_stack, small
+from unweave.models.kernels import dense, small
 from unweave.models.kernels.adam import adagrad_stack
 from unweave.models.kernels.dense_stack import dense_kernels
 from unweave.models.kernels.small import small_stack
 from unweave.models.likelihoods import Bernoulli, Gaussian, LearnedGaussian, SquaredError
 from unweave.models.networks import MLP, Linear, Network
-from unweave.models.optimisers import AdaGrad, Adam, StackedUpdate
+from unweave.models.objectives.factor_vae import FactorVAE
+from unweave.models.optimisers import AdaGrad, Adam, AdamW, Optimiser, StackedUpdate
 from unweave.runs.folder import RunFolder
 from unweave.training.batches import draw, images, source_of
 from unweave.training.experiment import Experiment, Plan
@@ -198,50 +200,71 @@ def products(way: str) -> dict[str, float]:
     x, weights = torch.randn(2, 64, 300, generator=generator), torch.randn(2, 70 * 300 + 70, generator=generator)
     x *= torch.exp(4 * torch.randn(x.shape, generator=generator))
     exact = x.double() @ weights[:, :21000].view(2, 70, 300).double().mT + weights[:, None, 21000:].double()
-    dense.OWN = way
-    found = dense.dense_forward(dense.Affine(300, 70, 0, 21000), x, weights, "tf32", activate=False, dtype=x.dtype)
+    with patch.dict(dense.PRODUCTS, {"tf32": way}):
+        found = dense.dense_forward(dense.Affine(300, 70, 0, 21000), x, weights, "tf32", activate=False, dtype=x.dtype)
     plain = x @ weights[:, :21000].view(2, 70, 300).mT + weights[:, None, 21000:]
     return {"away": _far(found, exact), "plain": _far(plain, exact)}
 
 
-def inside(name: str) -> dict[str, float]:
-    """Four steps, updated where gradients are made and after all are there; the second model fails in the first."""
-    optimiser = {"adam": Adam(1e-3), "adagrad": AdaGrad(1e-3)}[name]
-    members, data = members_of(SynthNonLin(), *LAYERS["wide"], (2, 2, 2), 9, 0), SynthNonLin().load()
-    members = arrange([replace(one, optimiser=optimiser) for one in members.experiments])
+def refused() -> dict[str, str]:
+    """What a step of small models says where it is not made."""
+    try:
+        whole("linear")
+    except ValueError as error:
+        return {"said": str(error)}
+    return {"said": ""}
+
+
+UPDATES: dict[str, tuple[Optimiser, str]] = {
+    "adam": (Adam(1e-3), "wide"),
+    "adagrad": (AdaGrad(1e-3), "wide"),
+    "adamw": (AdamW(1e-3, clip=1e-3), "wide"),
+    "noise": (Adam(1e-3), "learned noise"),
+    "factor": (Adam(1e-3), "wide"),
+}
+
+
+def updates(name: str, precision: str) -> dict[str, float]:
+    """Four steps by kernels and by PyTorch: distances; the second model fails in the first, and stays.
+
+    ``rows`` of gradients are kept where updates are not made inside.
+    """
+    optimiser, kind = UPDATES[name]
+    members, data = members_of(SynthNonLin(), *LAYERS[kind], (2, 2, 2), 9, 0), SynthNonLin().load()
+    objective = FactorVAE(width=24, depth=3, learning_rate=1e-3) if name == "factor" else OBJECTIVES[LAYERS[kind][0]]()
+    members = arrange([replace(one, optimiser=optimiser, objective=objective) for one in members.experiments])
     template, source = template_of(members, data.shape), source_of(members.experiments, data)
-    fleets = []
-    for dense_stack.INSIDE in (0, 1):
-        engine = dense_kernels(template, "fp32")
+    went, good = [], [0, 2]
+    for engine in (portable(template), dense_kernels(template, precision)):
         fleet = new_fleet(members, engine, len(data), data.shape)
         fleet.parameters[1, :] = float("inf")
+        fleet.weights[1, :] = float("inf")
         start, steps = fleet.parameters.clone(), Stepper(fleet, source, print)
-        engine.rows[(3, start.device)] = torch.full_like(start, float("nan")) if dense_stack.INSIDE else start * 0
         for step in range(4):
             steps(step, record=step == 3)
-        fleets.append(fleet)
-    after, own = fleets
-    states = [fleet.optimiser_state for fleet in fleets]
-    found = {key: _far(states[1][key][[0, 2]], states[0][key][[0, 2]]) for key in states[0]}
-    found["parameters"] = _far((own.parameters - start)[[0, 2]], (after.parameters - start)[[0, 2]])
-    found["frozen"] = float(
-        torch.equal(own.parameters[1], start[1]) and not any(s[1].any() for s in states[1].values())
-    )
-    found["moved"] = (own.parameters - start)[[0, 2]].abs().amax().item()
-    return found | {"failed": float(own.failed_at[1]), "healthy": float(own.failed_at[2])}
+        moments = {part: tensor for part, tensor in fleet.optimiser_state.items() if part != "weights"}
+        stacks = {"parameters": fleet.parameters - start} | moments
+        views = {part: engine.layout.views(row) for part, row in stacks.items()}
+        for network in fleet.groups[0].networks.values():
+            assert (network.stack is not None) == (engine.name == "kernels")
+            views |= {f"discriminator's {part}": network.layout.views(row) for part, row in network.state.items()}
+        went.append({f"{part} {key}": view[good] for part, parts in views.items() for key, view in parts.items()})
+        assert torch.equal(fleet.parameters[1], start[1]), (name, engine.name)
+    return {
+        "far": max(_far(went[1][key], other) for key, other in went[0].items()),
+        "rows": float(len(engine.rows)),
+        "rounded": _far(fleet.weights[good], fleet.parameters[good]),
+        "moved": (fleet.parameters - start)[good].abs().amax().item(),
+        "failed": float(fleet.failed_at[1]),
+        "healthy": float(fleet.failed_at[2]),
+    }
 
 
 def _set(name: str) -> str:
-    """The case, after the constants that words before it stand for were set."""
-    words = {
-        "known": (small, "KNOWN", 1), "shared": (small, "SHARED", 1), "three": (small, "PRODUCT", "three"),
-        "six": (small, "PRODUCT", "six"), "late": (dense, "AHEAD", 0),
-    }  # fmt: skip
+    """The case, after the constants of the small kernel that words before it stand for were set."""
+    words = {"known": ("KNOWN", 1), "shared": ("SHARED", 1), "eight": ("WARPS", 8), "three": ("PRODUCT", "three")}
     while (word := name.partition(" ")[0]) in words:
-        module, constant, value = words[word]
-        setattr(module, constant, value)
-        if constant == "PRODUCT":
-            dense.OWN = value
+        setattr(small, *words[word])
         name = name.partition(" ")[2]
     return name
 
@@ -249,9 +272,10 @@ def _set(name: str) -> str:
 if __name__ == "__main__":
     asked = _set(sys.argv[1])
     name, _, precision = asked.partition(" in ")
-    others = {"adagrad": adagrad, "failing": failing, "resuming": resuming}
-    others |= {f"inside {name}": partial(inside, name) for name in ("adam", "adagrad")}
-    others |= {f"products {way}": partial(products, way) for way in ("", "three", "six")}
+    others: dict[str, Callable[[], Mapping[str, float | str]]] = {"adagrad": adagrad, "failing": failing}
+    others |= {"resuming": resuming, "refused": refused}
+    others |= {f"updates {kind}": partial(updates, kind, precision or "fp32") for kind in UPDATES}
+    others |= {f"products {way}": partial(products, way) for way in ("tf32x3", "three", "six")}
     with watched():
         if name in others:
             found = others[name]()

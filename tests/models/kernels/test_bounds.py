@@ -45,7 +45,7 @@ def test_a_kernel_that_leaves_its_tensors_is_caught_and_the_rehearsal_of_a_fleet
     ("case", "kernels"),
     [
         ("stored", CONV | CODE | {"_first_backward", "_masks"}),
-        ("dense", {"_matmul", "_loss"} | CODE),
+        ("dense", {"_matmul", "_loss", "_update", "_update_bias"} | CODE),
         ("mapped", MAPPED),
         ("draws", {"_words", "_shuffled"}),
     ],

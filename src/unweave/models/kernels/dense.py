@@ -1,7 +1,8 @@
 """Stacked dense layers in Triton: forward, input gradient and weight gradient of every model's own weights.
 
 A library's batched product chooses its algorithm by the number of models; this one does not, so a model's bits never
-depend on its partners.
+depend on its partners. Products of fp32 are six of bf16 (`unweave.models.kernels.products`): on an H200 they are nearer
+to float64 than the compiler's three of tf32, and quicker, gradients nearly twice (benchmarks/NOTES.md).
 """
 
 # ruff: noqa: N803
@@ -22,19 +23,12 @@ TUNED = {
     "narrow": Tiles(64, 128, 4, 3),
     "narrow in fp32": Tiles(64, 64, 4, 3),
     "wide": Tiles(128, 256, 8, 3),
-    "wide in fp32": Tiles(64, 64, 4, 3),
-    "gradient in fp32": Tiles(64, 64, 4, 1),
+    "wide in fp32": Tiles(64, 64, 4, 3, 32),
+    "gradient in fp32": Tiles(64, 128, 4, 1),
     "update": Tiles(64, 64, 8, 2),
-    "update in fp32": Tiles(64, 64, 8, 2),
+    "update in fp32": Tiles(64, 32, 4, 1),
 }
-"""Rows and columns of a tile, warps and stages, for an H200 (benchmarks/tune.py)."""
-
-AHEAD = 1
-"""1: an update asks for what it changes before it makes the gradient; 0: after, in fewer registers."""
-
-OWN = ""
-"""``three`` or ``six``: how products of fp32 are made (`unweave.models.kernels.products`); not timed on a card yet."""
-
+"""Rows and columns of a tile, warps, stages and inner portion, for an H200 (benchmarks/tune.py and NOTES.md)."""
 
 WIDE = 512
 """Inputs and outputs from which a layer is wide."""
@@ -85,9 +79,9 @@ class AdaGradStack:
     epsilon: float
 
 
-PRODUCTS = {"ieee": "ieee", "tf32": "tf32x3", "tf32x3": "tf32x3"}
-"""Dense layers in tf32 take three products: they cost little, and the single one was once seen to give zeros on an
-H200 with Triton 3.6 (benchmarks/NOTES.md)."""
+PRODUCTS = {"ieee": "ieee", "tf32": "six", "tf32x3": "six"}
+"""How products are made that a precision asks for. Layers in tf32 have fp32's digits too: they cost little, and the
+single product was once seen to give zeros on an H200 with Triton 3.6 (benchmarks/NOTES.md)."""
 
 
 def dense_forward(
@@ -150,7 +144,7 @@ def dense_update(layer: Affine, gradient: Tensor, x: Tensor, state: AdamStack | 
     _update[(n_models * tiles[0] * tiles[1],)](
         gradient, x, *moments, x.stride(0), x.stride(1), layer.n_inputs, layer.weight_at,
         tiles[0] * tiles[1], tiles[1], rows, columns, min(64, triton.next_power_of_2(n_batch)),
-        _product(product), AHEAD,
+        PRODUCTS[product],
         num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
     _update_bias[(n_models * tiles[0],)](gradient, *moments, layer.bias_at, tiles[0], rows, 32, num_warps=4)
@@ -170,11 +164,6 @@ def _numbers(state: AdamStack | AdaGradStack) -> tuple[float, ...]:
     return 0.0, 0.0, 0.0, 0.0, state.epsilon
 
 
-def _product(product: str) -> str:
-    made = PRODUCTS[product]
-    return OWN if OWN and made == "tf32x3" else made
-
-
 def _launch(
     a: Tensor, b: Tensor, out: Tensor, sizes: tuple[int, int, int], strides: tuple[int, ...], product: str, *,
     b_at: int = 0, out_at: int = 0, bias_at: int = -1, sum_at: int = 0, activate: bool = False, summed: bool = False,
@@ -189,7 +178,7 @@ def _launch(
         0 if like is None else like.stride(0), 0 if add is None else add.stride(0), *strides[:3],
         *sizes, *strides[3:], tiles[0], tiles[1], b_at, out_at, bias_at, sum_at,
         bias_at >= 0, activate, summed, like is not None, add is not None, curved, leak,
-        rows, columns, inner, _product(product), num_warps=chosen.warps, num_stages=chosen.stages,
+        rows, columns, inner, PRODUCTS[product], num_warps=chosen.warps, num_stages=chosen.stages,
     )  # fmt: skip
 
 
@@ -262,7 +251,7 @@ def _update(
     beta1, beta2, rest1, rest2, epsilon, gradient_model, GRADIENT_ROW: tl.constexpr, N_OUTPUTS: tl.constexpr,
     N_BATCH: tl.constexpr, x_model, X_ROW: tl.constexpr, N_INPUTS: tl.constexpr, WEIGHT_AT: tl.constexpr,
     TILES: tl.constexpr, ACROSS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr,
-    PRODUCT: tl.constexpr, AHEAD: tl.constexpr,
+    PRODUCT: tl.constexpr,
 ):  # fmt: skip
     tile = tl.program_id(0) % TILES
     model = (tl.program_id(0) // TILES).to(tl.int64)
@@ -270,8 +259,9 @@ def _update(
     column = tile % ACROSS * COLUMNS + tl.arange(0, COLUMNS)
     place = model * row_of_model + WEIGHT_AT + row[:, None] * N_INPUTS + column[None, :]
     ok = (tl.load(good + model) != 0) & (row < N_OUTPUTS)[:, None] & (column < N_INPUTS)[None, :]
-    if AHEAD:
-        # asked for first: these bytes are the cost, and they arrive while the product is made
+    # what changes is asked for first where it leaves room for other programs: it arrives while the product is made
+    ahead: tl.constexpr = gradient.dtype.element_ty == tl.bfloat16
+    if ahead:
         m = tl.load(first + place, mask=ok, other=0.0)
         if second is not None:
             v = tl.load(second + place, mask=ok, other=0.0)
@@ -288,7 +278,7 @@ def _update(
             mask=(k < N_BATCH)[:, None] & (column < N_INPUTS)[None, :], other=0.0,
         )  # fmt: skip
         slope = multiplied(left, right, slope, PRODUCT)
-    if not AHEAD:
+    if not ahead:
         m = tl.load(first + place, mask=ok, other=0.0)
         if second is not None:
             v = tl.load(second + place, mask=ok, other=0.0)

@@ -40,10 +40,6 @@ COLUMNS = 1024
 """Values of an example whose losses one program adds up at a time."""
 
 
-INSIDE = 0
-"""1: weights are updated where their gradients are made, which are never stored then; not timed on a card yet."""
-
-
 @dataclass(frozen=True)
 class DenseKernels:
     """The engine: gradients of every model's loss."""
@@ -65,12 +61,13 @@ class DenseKernels:
         self, parameters: Float[Tensor, "model size"], weights: Float[Tensor, "model size"],
         examples: Float[Tensor, "model batch ..."], noise: Float[Tensor, "model batch latent"], losses: Losses,
         early: Early | None = None,
-    ) -> tuple[Float[Tensor, "model size"], StackedCode]:  # fmt: skip
+    ) -> tuple[Float[Tensor, "model size"] | None, StackedCode]:  # fmt: skip
         """The gradient of every model's loss, and the codes it was computed from.
 
-        Gradients are not written where the parameters were updated with ``early``.
+        None where the parameters were updated with ``early``, in the kernels that make their gradients: those are
+        never stored then.
         """
-        gradients, stored = self._row(parameters), self.precision.stored
+        stored = self.precision.stored
         encoded, heads = self._encode(weights, examples)
         code = coded(self.template.architecture.posterior, heads, noise, stored)
         decoded = self._through(self.hidden, self.curved[1], code.z, weights)
@@ -79,8 +76,9 @@ class DenseKernels:
         )
         reconstructions, leaves, slope = self._losses(parameters, examples, outputs)
         by_code, by_leaves = code.slopes(losses, reconstructions, leaves)
-        update = early.inside() if INSIDE and early is not None and "log_noise" not in leaves else None
-        if "log_noise" in leaves:
+        update = early.inside() if early is not None and "log_noise" not in leaves else None
+        gradients = self._row(parameters) if update is None else None
+        if gradients is not None and "log_noise" in leaves:
             self.layout.views(gradients)["log_noise"].copy_(by_leaves["log_noise"])
         slope = slope * by_leaves["losses"][..., None] if slope is not None else by_leaves["outputs"]
         by_sampled = self._decode_backward(weights, decoded, slope.to(stored), gradients, update)
@@ -140,7 +138,7 @@ class DenseKernels:
         return torch.vmap(likelihood.loss)(examples, shown, leaves["log_noise"]), leaves, None
 
     def _decode_backward(
-        self, weights: Tensor, seen: list[Tensor], slope: Tensor, gradients: Tensor, update: Update | None
+        self, weights: Tensor, seen: list[Tensor], slope: Tensor, gradients: Tensor | None, update: Update | None
     ) -> Float[Tensor, "model batch latent"]:
         stored, product = self.precision.stored, self.precision.product
         layers = (*self.hidden, self.output)
@@ -154,7 +152,12 @@ class DenseKernels:
         return slope
 
     def _encode_backward(
-        self, weights: Tensor, seen: list[Tensor], slopes: dict[str, Tensor], gradients: Tensor, update: Update | None
+        self,
+        weights: Tensor,
+        seen: list[Tensor],
+        slopes: dict[str, Tensor],
+        gradients: Tensor | None,
+        update: Update | None,
     ) -> None:
         stored, product = self.precision.stored, self.precision.product
         so_far, last, features = None, list(self.heads)[-1], seen[-1]
@@ -201,9 +204,12 @@ def dense_kernels(template: Autoencoder, precision: str) -> DenseKernels:
     )
 
 
-def _learn(layer: Affine, slope: Tensor, x: Tensor, gradients: Tensor, update: Update | None, product: str) -> None:
+def _learn(
+    layer: Affine, slope: Tensor, x: Tensor, gradients: Tensor | None, update: Update | None, product: str
+) -> None:
     """The gradient of a layer's weights; or their update, once the slope went through them as they were."""
     if update is None:
+        assert gradients is not None
         dense_weight_gradient(layer, slope, x, gradients, product)
     else:
         dense_update(layer, slope, x, update, product)

@@ -126,7 +126,7 @@ class SmallStack:
             self.n_inputs, self.latents, self.noisy, self.likelihood, self.table.shape[1], self.width,
             triton.next_power_of_2(self.places.code_pitch), _padded(n_batch, ROWS), ROWS, PRODUCT,
             self.fields if KNOWN else None, self.n_encoder, _width(self.n_inputs, self.width) if KNOWN else self.width,
-            SHARED, num_warps=WARPS, num_stages=1, maxnreg=LIMIT or None,
+            SHARED, num_warps=_warps(), num_stages=1, maxnreg=LIMIT or None,
         )  # fmt: skip
 
     def _scratch(self, n_models: int, n_batch: int, device: torch.device) -> Tensor:
@@ -265,6 +265,17 @@ class _Scratch:
 
 def _activation(layers: Layers) -> int:
     return ACTIVATIONS["relu" if layers.activation is torch.relu else "tanh"]
+
+
+def _warps() -> int:
+    """Of a program. Triton 3.6 divides 16 columns of tf32 among 8 warps by instructions of 8 (``m64n8k8``).
+
+    On an H200 every way with that instruction ended in an illegal access, and none without it, though all addresses in
+    shared memory that the machine code forms are its own (benchmarks/NOTES.md).
+    """
+    if KNOWN and WARPS != 4:
+        raise ValueError(f"small models compiled for their sizes run with 4 warps, not {WARPS}")
+    return WARPS
 
 
 def _padded(size: int, to: int) -> int:

@@ -36,7 +36,8 @@ class Backend(Protocol):
         noise: Tensor,
         losses: Losses,
         early: Early | None = None,
-    ) -> tuple[Float[Tensor, "model size"], StackedCode]: ...
+    ) -> tuple[Float[Tensor, "model size"] | None, StackedCode]:
+        """Every model's gradient, None where ``early`` handed over the whole update; and the codes it is of."""
 
     def code(self, weights: Tensor, examples: Any, noise: Tensor) -> StackedCode: ...
 

@@ -6,13 +6,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from unweave.data.world import Data
 from unweave.models import Autoencoder
 from unweave.models.kernels.chosen import Chosen
+from unweave.models.kernels.layout import Layout
+from unweave.models.kernels.stacked_code import Early
 from unweave.models.networks import Conv
 from unweave.models.objectives import MODEL
+from unweave.models.optimisers import Optimiser
 from unweave.training.batches import rehearse_anywhere
 from unweave.training.experiment import Experiment, Form
 from unweave.training.fleet.backend import Backend
@@ -218,7 +221,29 @@ def _try(backend: Any, experiment: Experiment, n_models: int, latents: int, data
             examples = torch.zeros(*size, *data.shape)
         noise = torch.zeros(*size, latents + backend.template.architecture.posterior.n_told)
         weights = backend.weights(parameters)
-        backend.gradients(parameters, weights, examples, noise, lambda codes, losses: losses.sum() + codes.kl.sum())
+        early = _early(experiment.optimiser, backend.layout, parameters, weights)
+        backend.gradients(
+            parameters, weights, examples, noise, lambda codes, losses: losses.sum() + codes.kl.sum(), early
+        )
         try_sums(noise)
     torch.cuda.synchronize()
     backend.rows.clear()
+
+
+def _early(optimiser: Optimiser, layout: Layout, parameters: Tensor, weights: Tensor) -> Early:
+    """An update of models of which none goes on: kernels that update are compiled and launched, and write nothing."""
+    n_models = len(parameters)
+    rounded = None if weights is parameters else weights[:1].expand(n_models, -1)
+    state = optimiser.start_stack(parameters[:1], layout)
+
+    def inside() -> Any:
+        return optimiser.inside(
+            parameters[:1].expand(n_models, -1),
+            {name: part.expand(n_models, -1) for name, part in state.items()},
+            torch.zeros(n_models),
+            optimiser.prepared(torch.ones((), dtype=torch.int64)),
+            torch.zeros(n_models, dtype=torch.bool),
+            rounded,
+        )
+
+    return Early(lambda gradients, begin: None, inside)

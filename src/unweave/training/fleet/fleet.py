@@ -267,10 +267,11 @@ class _Beside:
         self.end = self.end if found is None else 0
         return found
 
-    def update(self, gradients: Float[Tensor, "model size"], begin: int = 0) -> None:
+    def update(self, gradients: Float[Tensor, "model size"] | None, begin: int = 0) -> None:
         """Update the columns from some on that were not updated yet."""
         if self.end == begin:
             return
+        assert gradients is not None
         fleet, own = self.fleet, slice(begin, self.end)
         rounded = None if fleet.weights is fleet.parameters else fleet.weights[:, own]
         given = StackedUpdate(
