@@ -556,8 +556,8 @@ if __name__ == "__main__":
         "adam": adam, "discriminators": lambda: discriminators(precise), "leaky": lambda: leaky(precise, 1),
         "leaky colours": lambda: leaky(precise, 3), "company": company, "codes": codes, "norms": norms, "folds": folds,
         "decoders": lambda: decoders(precise, 1), "colour decoders": lambda: decoders(precise, 3),
-        "generators": lambda: generators(precise), "taps": taps, "runs": runs, "spectral": spectral_networks, "weighed": weighed,
-        "known slopes": known_slopes, "portions": portions, "chosen": chosen,
+        "generators": lambda: generators(precise), "taps": taps, "runs": runs, "spectral": spectral_networks,
+        "weighed": weighed, "known slopes": known_slopes, "portions": portions, "chosen": chosen,
     }  # fmt: skip
     with watched():
         found = others[name]() if name in others else distances(name, precise)

@@ -121,20 +121,29 @@ def test_the_loss_of_bits_that_fill_the_frame_is_served(
 ) -> None:
     from unweave.models.kernels import copied_last
 
-    monkeypatch.setattr(copied_last, "loss_by_copies", lambda *given: given[-1])
+    asked_for = list[Shares]()
+
+    def made(*given: Any) -> tuple[torch.Tensor, ...]:
+        asked_for.append(given[-1])
+        return torch.zeros(2, 3), torch.zeros(2, 3, 32, 32, 4), torch.zeros(2, 3, 16)
+
+    monkeypatch.setattr(copied_last, "loss_by_copies", made)
     small, weights = torch.zeros(2, 3, 32, 32, 32).bfloat16(), torch.zeros(2, 64 + 512).bfloat16()
     join, frame = Join(32, 32, 1, 32, 4, 64, 0), Frame(MASKS, 1, 64, 64, 0, 0)
 
-    def served(frame: Frame, join: Join = join, small: torch.Tensor = small) -> object:
-        return copies.loss_copied(join, frame, torch.zeros(2, 3, 1024, dtype=torch.int32), small, weights)
+    def served(frame: Frame, join: Join = join, small: torch.Tensor = small) -> bool:
+        masks = torch.zeros(2, 3, 1024, dtype=torch.int32)
+        return copies.loss_copied(join, frame, masks, small, weights) is not None
 
-    assert served(frame) == TUNED["loss", 32, 1, 32, False]
-    assert served(replace(frame, packing=BITS)) is None
-    assert served(replace(frame, height=60, top=2)) is None
-    assert served(frame, replace(join, n_big=3)) is None
-    assert served(frame, small=small.float()) is None
+    assert served(frame)
+    assert asked_for == [TUNED["loss", 32, 1, 32, False]]
+    assert not served(replace(frame, packing=BITS))
+    assert not served(replace(frame, height=60, top=2))
+    assert not served(frame, replace(join, n_big=3))
+    assert not served(frame, small=small.float())
     monkeypatch.setenv(copies.SWITCH, "0")
-    assert served(frame) is None
+    assert not served(frame)
+    assert not asked
 
 
 def test_no_other_device_is_asked() -> None:
