@@ -1,13 +1,11 @@
 """Run in a process of its own: every layer that a copy engine serves, beside float64, with poisoned outputs.
 
 ``paper`` works the kernels out on a CPU, ``cuda`` runs them on a card, in fleets of 1, 2, 7 and 64 models or of the
-sizes that are named behind it; ``--waiting`` takes those alone that wait to be timed. Numbers on the last line, as
-JSON: by layer, how far outputs and sums are, how many bits differ between fleets of several sizes, or how often work
-was done anew.
+sizes that are named behind it. Numbers on the last line, as JSON: by layer, how far outputs and sums are, how many bits
+differ between fleets of several sizes, or how often work was done anew.
 """
 
 import json
-import os
 import sys
 from dataclasses import replace
 from typing import Any
@@ -18,7 +16,7 @@ from torch.nn.functional import conv2d, conv_transpose2d
 
 from unweave.models.kernels import boxes, copied_correlate, copied_down, copied_last, copied_up, copied_up_small, copies
 from unweave.models.kernels.convolutions import correlate, down, up
-from unweave.models.kernels.copies import TRY, TUNED, WAITING
+from unweave.models.kernels.copies import TUNED
 from unweave.models.kernels.join import Join
 from unweave.models.kernels.last import last_forward
 from unweave.models.kernels.pixels import MASKS, Frame
@@ -42,9 +40,7 @@ def main() -> None:
 
         worked_out(boxes, copied_down, copied_up, copied_up_small, copied_correlate, copied_last)
         copies.is_hopper = lambda device: True
-    os.environ[TRY] = ",".join(WAITING)
-    layers = [LOSS] if "--waiting" in sys.argv else [*TUNED, LOSS]
-    found = {f"{layer[0]} {layer[1:]}": compared(layer) for layer in layers}
+    found = {f"{layer[0]} {layer[1:]}": compared(layer) for layer in TUNED}
     error = copies.failure()
     assert error is None, error
     print(json.dumps(found))
@@ -57,8 +53,8 @@ def compared(layer: Layer) -> dict[str, float]:
     for n_models in SIZES:
         given = drawn(layer, n_models)
         one, other = outputs(layer, given), outputs(layer, given)
-        fewer = {name: replace(shares, images=5) for name, shares in WAITING.items()}
-        with patch.object(copies, "ENOUGH", 1), patch.object(copies, "WAITING", fewer):  # as in the largest fleets
+        fewer = {LOSS: replace(TUNED[LOSS], images=5)}
+        with patch.object(copies, "ENOUGH", 1), patch.dict(TUNED, fewer):  # as in the largest fleets
             divided = outputs(layer, given)
         for name, value in one.items():
             found["by division"] += _n_different(value, divided[name])

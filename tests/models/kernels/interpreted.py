@@ -18,6 +18,7 @@ import torch
 import triton.language as tl
 from bounds import watched  # beside this file
 from torch.func import functional_call
+from torch.nn.functional import conv_transpose2d
 from triton.runtime import interpreter
 
 from unweave.data.micro import Micro
@@ -36,7 +37,7 @@ from unweave.models.kernels import (
 from unweave.models.kernels.adam import adam_stack
 from unweave.models.kernels.chosen import Chosen
 from unweave.models.kernels.conv_stack import conv_stack
-from unweave.models.kernels.convolutions import Join, Tiles
+from unweave.models.kernels.convolutions import Join, Tiles, up
 from unweave.models.kernels.first import ready, ready_chosen
 from unweave.models.kernels.layout import layout_of
 from unweave.models.kernels.mapped_layers import (
@@ -229,13 +230,32 @@ def decoders(precision: str, channels: int) -> dict[str, float]:
 def taps() -> dict[str, float]:
     """Weight gradients by one tap a program and by several, in short parts: distances from double precision."""
     correlation.SPAN, correlation.LEAST_SPAN, correlation.PARTS = 64, 32, 3
-    big, small = torch.randn(2, 3, 8, 12, 16), torch.randn(2, 3, 4, 6, 32)
+    big, small = torch.randn(2, 3, 8, 12, 16).bfloat16(), torch.randn(2, 3, 4, 6, 32).bfloat16()
     patches = mapped_layers._patches(big.double(), 4).flatten(1, 3)
     wanted = (patches.transpose(1, 2) @ small.double().flatten(1, 3)).flatten(1)
     found = {}
     for run in (1, 2, 4):
-        with patch.object(correlation, "CHOSEN", {(16, 32): Tiles(32, run, 4, 2)}):
-            found[str(run)] = _far(correlation.correlate_taps(big, small, 4, "tf32x3").sum(1).double(), wanted)
+        with patch.object(correlation, "TUNED", {(16, 32): Tiles(32, run, 4, 2)}):
+            found[str(run)] = _far(correlation.correlate_taps(big, small, 4, "ieee").sum(1).double(), wanted)
+    return found
+
+
+def runs() -> dict[str, float]:
+    """Slopes through leaky layers, a parity a program in runs of channels, and their sums, from double precision."""
+    generator, found = torch.Generator().manual_seed(2), dict[str, float]()
+    for big, small in ((64, 128), (128, 128)):
+        join = Join(3, 5, big, small, 4, 64, 0)
+        slope = torch.randn(2, 10, 3, 5, small, generator=generator).bfloat16()  # the last program is not full
+        like = torch.randn(2, 10, 6, 10, big, generator=generator).bfloat16()
+        weights = torch.randn(2, 64 + 16 * big * small, generator=generator).bfloat16()
+        sums = torch.zeros(2, big)
+        made = up(join, slope, weights, "ieee", like=like, leak=0.2, bias_gradient=sums)
+        kernels = weights[:, 64:].double().view(2, 4, 4, big, small).permute(0, 4, 3, 1, 2)
+        images = slope.double().movedim(-1, 2)
+        plain = [conv_transpose2d(x, one, stride=2, padding=1) for x, one in zip(images, kernels)]
+        wanted = torch.stack(plain).movedim(2, -1)
+        wanted = torch.where(like > 0, wanted, 0.2 * wanted)
+        found |= {f"out {big}": _far(made.double(), wanted), f"sum {big}": _far(sums.double(), wanted.sum((1, 2, 3)))}
     return found
 
 
@@ -252,7 +272,7 @@ def generators(precision: str) -> dict[str, float]:
     states = {name: torch.rand(2, *one.shape) for name, one in made[0].named_buffers()}
     mapped = deepcopy(made[0])
     map_convolutions(mapped, "tf32x3", precision)
-    mapped.product, mapped.together = MappedGenerator(mapped, precision), True
+    mapped.product = MappedGenerator(mapped, precision)
     results = []
     for generator, dtype in ((mapped, torch.float32), (made[0], torch.float64)):
         given = [one.to(dtype).requires_grad_() for one in (codes, *held.values())]
@@ -293,6 +313,7 @@ def norms() -> dict[str, float]:
         held = {name: torch.rand(2, *one.shape, generator=generator) for name, one in layer.named_buffers()}
         found |= _beside(layer, MappedSpectralNorm(), held, weight, f"spectral {len(shape)}")
     for n, (size, leak) in enumerate((((19, 32), 0.0), ((3, 32, 2, 5), 0.2), ((2, 64, 3, 3), 1.0))):
+        batch_norm.MOST_AT_ONCE = 0 if n == 1 else 256  # of many parts the moments are joined one after the other
         layer, x = BatchNorm(size[1]), torch.randn(2, *size, generator=generator) + 0.7
         held = {name: torch.randn(2, size[1], generator=generator) for name, _ in layer.named_parameters()}
         held |= {name: torch.rand(2, size[1], generator=generator) for name, _ in layer.named_buffers()}
@@ -535,8 +556,8 @@ if __name__ == "__main__":
         "adam": adam, "discriminators": lambda: discriminators(precise), "leaky": lambda: leaky(precise, 1),
         "leaky colours": lambda: leaky(precise, 3), "company": company, "codes": codes, "norms": norms, "folds": folds,
         "decoders": lambda: decoders(precise, 1), "colour decoders": lambda: decoders(precise, 3),
-        "generators": lambda: generators(precise), "taps": taps, "spectral": spectral_networks, "weighed": weighed,
-        "known slopes": known_slopes, "portions": portions, "chosen": chosen,
+        "generators": lambda: generators(precise), "taps": taps, "runs": runs, "spectral": spectral_networks,
+        "weighed": weighed, "known slopes": known_slopes, "portions": portions, "chosen": chosen,
     }  # fmt: skip
     with watched():
         found = others[name]() if name in others else distances(name, precise)

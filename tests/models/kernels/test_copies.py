@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from unweave.models.kernels import copies
-from unweave.models.kernels.copies import TUNED, WAITING, Shares, images_of
+from unweave.models.kernels.copies import TUNED, Shares, images_of
 from unweave.models.kernels.join import Join
 from unweave.models.kernels.pixels import BITS, MASKS, Frame
 from unweave.training.fleet import choice
@@ -45,7 +45,7 @@ def agrees(found: dict[str, float], sums: float) -> bool:
 @pytest.mark.skipif(not has_gluon(), reason="this Triton has no Gluon")
 def test_on_paper_every_kernel_is_right_and_no_bit_depends_on_the_division() -> None:
     found = beside_float64("paper")
-    assert len(found) == len(TUNED) + len(WAITING)
+    assert len(found) == len(TUNED)
     assert all(agrees(one, 1e-6) for one in found.values()), found
 
 
@@ -56,7 +56,7 @@ def test_on_paper_every_kernel_is_right_and_no_bit_depends_on_the_division() -> 
 )
 def test_on_a_card_every_kernel_is_right_and_no_bit_depends_on_the_fleet() -> None:
     found = beside_float64("cuda")
-    assert len(found) == len(TUNED) + len(WAITING)
+    assert len(found) == len(TUNED)
     # the matrix units add up many products with fewer digits than fp32 has
     assert all(agrees(one, 1e-4) for one in found.values()), found
 
@@ -115,21 +115,35 @@ def test_the_environment_turns_them_off(asked: list[Exception], monkeypatch: pyt
     assert served()
 
 
-def test_the_loss_is_made_so_only_where_it_is_asked_for(
+@pytest.mark.skipif(not has_gluon(), reason="this Triton has no Gluon")
+def test_the_loss_of_bits_that_fill_the_frame_is_served(
     asked: list[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fits(frame: Frame) -> bool:
-        return copies._is_tried("loss", torch.zeros(1).bfloat16()) and copies._fits_loss(join, frame)
+    from unweave.models.kernels import copied_last
 
+    asked_for = list[Shares]()
+
+    def made(*given: Any) -> tuple[torch.Tensor, ...]:
+        asked_for.append(given[-1])
+        return torch.zeros(2, 3), torch.zeros(2, 3, 32, 32, 4), torch.zeros(2, 3, 16)
+
+    monkeypatch.setattr(copied_last, "loss_by_copies", made)
+    small, weights = torch.zeros(2, 3, 32, 32, 32).bfloat16(), torch.zeros(2, 64 + 512).bfloat16()
     join, frame = Join(32, 32, 1, 32, 4, 64, 0), Frame(MASKS, 1, 64, 64, 0, 0)
-    monkeypatch.delenv(copies.TRY, raising=False)
-    assert not fits(frame)
-    monkeypatch.setenv(copies.TRY, "loss")
-    assert fits(frame)
-    assert not fits(replace(frame, packing=BITS))
-    assert not fits(replace(frame, height=60, top=2))
+
+    def served(frame: Frame, join: Join = join, small: torch.Tensor = small) -> bool:
+        masks = torch.zeros(2, 3, 1024, dtype=torch.int32)
+        return copies.loss_copied(join, frame, masks, small, weights) is not None
+
+    assert served(frame)
+    assert asked_for == [TUNED["loss", 32, 1, 32, False]]
+    assert not served(replace(frame, packing=BITS))
+    assert not served(replace(frame, height=60, top=2))
+    assert not served(frame, replace(join, n_big=3))
+    assert not served(frame, small=small.float())
     monkeypatch.setenv(copies.SWITCH, "0")
-    assert not fits(frame)
+    assert not served(frame)
+    assert not asked
 
 
 def test_no_other_device_is_asked() -> None:

@@ -12,9 +12,9 @@ import pytest
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 
 
-def interpreted(case: str, tried: str = "") -> dict[str, float]:
+def interpreted(case: str) -> dict[str, float]:
     """A case in a process of its own: the interpreter is chosen when Triton is imported."""
-    environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "UNWEAVE_TRY": tried}
+    environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
     script = Path(__file__).with_name("interpreted.py")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(script), case],
@@ -81,26 +81,22 @@ def test_leaky_trunks_and_their_slopes_are_pytorchs(case: str, bound: float) -> 
     assert bound < 0.2 or max(found.values()) > 1e-4, "nothing was rounded"
 
 
-@pytest.mark.parametrize("tried", ["", "spectral"])
-def test_a_network_with_spectral_norms_in_rows_is_pytorchs(tried: str) -> None:
-    found = interpreted("spectral", tried)
+def test_a_network_with_spectral_norms_in_rows_is_pytorchs() -> None:
+    found = interpreted("spectral")
     assert len(found) == 23
     assert max(found.values()) < 1e-6, found
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("case", "bound"), [("leaky", 1e-5), ("leaky colours", 1e-5), ("leaky in bf16", 0.2), ("norms", 1e-6)]
-)
-def test_ways_to_be_tried_give_the_same(case: str, bound: float) -> None:
-    found = interpreted(case, "taps,first,norms,up")
-    assert len(found) >= 19
-    assert max(found.values()) < bound, found
+def test_slopes_in_runs_of_channels_are_those_of_double_precision() -> None:
+    found = interpreted("runs")
+    assert len(found) == 4
+    # sums are made in fp32, of what was not yet rounded to bf16; where a card rounds the interpreter cuts off
+    assert max(value for name, value in found.items() if name.startswith("out")) < 5e-3, found
+    assert max(value for name, value in found.items() if name.startswith("sum")) < 1e-6, found
 
 
-@pytest.mark.parametrize("tried", ["", "taps"])
-def test_weight_gradients_do_not_depend_on_how_many_taps_a_program_takes(tried: str) -> None:
-    found = interpreted("taps", tried)
+def test_weight_gradients_do_not_depend_on_how_many_taps_a_program_takes() -> None:
+    found = interpreted("taps")
     assert len(found) == 3
     assert max(found.values()) < 1e-6, found
 
@@ -108,8 +104,8 @@ def test_weight_gradients_do_not_depend_on_how_many_taps_a_program_takes(tried: 
 @pytest.mark.slow
 @pytest.mark.parametrize(("case", "bound"), [("generators", 2e-4), ("generators in bf16", 0.2)])
 def test_generators_of_pairs_and_their_slopes_are_pytorchs(case: str, bound: float) -> None:
-    found = interpreted(case, "taps,norms,up")
-    assert len(found) == 25
+    found = interpreted(case)
+    assert len(found) == 26
     assert max(found.values()) < bound, found
     assert bound < 0.2 or max(found.values()) > 1e-3, "nothing was rounded"
 

@@ -14,7 +14,6 @@ import torch
 import triton
 import triton.language as tl
 
-from unweave.models.kernels.copies import is_tried
 from unweave.models.kernels.rectifiers import passed, rectified
 from unweave.models.kernels.sums import add_up
 from unweave.shapes import Float, Tensor
@@ -91,7 +90,7 @@ def normalise(
         x, before, sums, before_stride, n_rows, n_channels, parts, blocks, groups, leak, SPAN, ROWS, CHANNELS,
         num_warps=4,
     )  # fmt: skip
-    at_once = triton.next_power_of_2(parts) if is_tried("norms") and parts <= MOST_AT_ONCE else 0
+    at_once = triton.next_power_of_2(parts) if parts <= MOST_AT_ONCE else 0
     _together[(n_sets * blocks,)](
         sums, mean, inverse, running_mean, running_variance, next_mean, next_variance,
         running_mean.stride(0), running_variance.stride(0), n_rows, n_channels, parts, blocks, groups,

@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 
 from unweave.models.kernels.aside import Later, in_turn
-from unweave.models.kernels.copies import correlate_copied, down_copied, is_tried, up_copied
+from unweave.models.kernels.copies import correlate_copied, down_copied, up_copied
 from unweave.models.kernels.join import Join
 from unweave.models.kernels.rectifiers import passed, rectified
 from unweave.models.kernels.sums import add_up
@@ -102,12 +102,11 @@ def up(
     n_models, n_batch = small.shape[:2]
     big = small.new_empty(n_models, n_batch, 2 * join.height, 2 * join.width, join.n_big)
     n_pixels = n_batch * join.height * join.width
-    by_runs = is_tried("up")
-    chosen = runs_for(join, small.dtype) if by_runs else tiles_for("up", join, small.dtype)
+    chosen = tiles_for("up", join, small.dtype)
     tiles = triton.cdiv(n_pixels, chosen.rows)
-    programs = 4 * tiles if by_runs else tiles
+    kernel = up_by_runs if chosen.run > ALL else up_whole if chosen.run == ALL and join.kernel == 4 else _up
+    programs = 4 * tiles if kernel is up_by_runs else tiles
     sums = _sums(bias_gradient, n_models, programs, join.n_big)
-    kernel = up_by_runs if by_runs else up_whole if chosen.run == ALL and join.kernel == 4 else _up
     kernel[(n_models * programs,)](
         small, weights, big if like is None else like, big, sums, weights.stride(0), join.weight_at, join.bias_at,
         n_pixels, tiles, join.height, join.width, join.n_big, join.n_small, join.kernel,
@@ -146,28 +145,15 @@ TUNED: dict[tuple[str, int, int], Tiles] = {
     ("up", 32, 32): Tiles(128, 4, 4, 3),
     ("up", 32, 64): Tiles(128, 4, 4, 3),
     ("up", 64, 64): Tiles(128, 1, 4, 1),
+    ("up", 64, 128): Tiles(128, 64, 4, 3),
+    ("up", 128, 128): Tiles(128, 32, 4, 4),
     ("correlate", 32, 32): Tiles(64, 2, 4, 3),
     ("correlate", 32, 64): Tiles(32, 2, 8, 4),
     ("correlate", 64, 64): Tiles(32, 1, 4, 3),
 }
 """By kernel, big and small channels, for bf16 on an H200 (benchmarks/tune.py). ``run`` is the length of a product for
-``down``, parities at a time for ``up``, kernel rows at a time for ``correlate``."""
-
-
-RUNS: dict[tuple[int, int], Tiles] = {
-    (32, 32): Tiles(128, 32, 4, 4),
-    (32, 64): Tiles(128, 64, 4, 3),
-    (64, 64): Tiles(128, 64, 4, 3),
-    (64, 128): Tiles(128, 64, 4, 3),
-    (128, 128): Tiles(128, 64, 8, 3),
-}
-"""For ``up`` in runs of channels, by big and small channels, for bf16; waits to be tried on a card."""
-
-
-def runs_for(join: Join, dtype: torch.dtype) -> Tiles:
-    """The division of ``up`` in runs."""
-    known = RUNS.get((join.n_big, join.n_small))
-    return known if known is not None and dtype == torch.bfloat16 else Tiles(64, min(32, join.n_small), 4, 2)
+``down``, parities at a time for ``up`` or, above ALL, channels of one at a time, kernel rows at a time for
+``correlate``."""
 
 
 def tiles_for(what: str, join: Join, dtype: torch.dtype) -> Tiles:

@@ -52,18 +52,10 @@ TUNED: dict[tuple[str, int, int, int, bool], Shares] = {
     ("up", 4, 64, 64, True): Shares(32, 9, 7, 4),
     ("correlate", 16, 32, 32, True): Shares(64, 3, 7, 4),
     ("correlate", 8, 32, 64, True): Shares(64, 3, 7, 4),
+    ("loss", 32, 1, 32, False): Shares(264, 256, 2, 8),
 }
 """By kernel, height of the small image, big and small channels, and whether it is a slope that passes a rectifier, for
-bf16 on an H200 (benchmarks/NOTES.md)."""
-
-TRY = "UNWEAVE_TRY"
-"""Names, in the environment, of kernels that are right on paper and wait to be timed on a card. Those of a GAN's step
-stand in benchmarks/NOTES.md (2026-11-20)."""
-TAKEN: frozenset[str] = frozenset()
-"""Names that need not be asked for any more."""
-
-WAITING: dict[str, Shares] = {"loss": Shares(264, 128, 5, 8)}
-"""Of the loss: programs, pixels in a portion, portions on the way, warps."""
+bf16 on an H200 (benchmarks/NOTES.md). Of the loss: programs, pixels in a portion, portions on the way, warps."""
 
 
 def down_copied(
@@ -127,34 +119,25 @@ def correlate_copied(join: Join, big: Tensor, small: Tensor, gradients: Float[Te
 def loss_copied(
     join: Join, frame: "Frame", examples: Tensor, small: Tensor, weights: Tensor
 ) -> tuple[Tensor, Tensor, Tensor] | None:
-    """What ``last_forward`` makes of one channel, where the copy engine is asked for and serves this layer."""
-    if not _is_tried("loss", small) or not _fits_loss(join, frame) or not _fits_weights(join, weights):
+    """What ``last_forward`` makes of one channel, where the copy engine serves this layer."""
+    chosen = _chosen("loss", join, 0.0, small, weights, None)
+    if chosen is None or not _fits_frame(join, frame):
         return None
 
     def made() -> tuple[Tensor, Tensor, Tensor]:
         from unweave.models.kernels.copied_last import loss_by_copies
 
-        return loss_by_copies(join, examples, small, weights, WAITING["loss"])
+        return loss_by_copies(join, examples, small, weights, chosen)
 
     return _or_nothing(made)
 
 
-def is_tried(name: str) -> bool:
-    """Whether a way that waits to be timed is asked for."""
-    return name in TAKEN or name in os.environ.get(TRY, "").split(",")
-
-
-def _is_tried(name: str, images: Tensor) -> bool:
-    asked = is_tried(name) and os.environ.get(SWITCH) != "0"
-    return asked and not _FAILURES and is_hopper(images.device) and _is_copied(images)
-
-
-def _fits_loss(join: Join, frame: "Frame") -> bool:
+def _fits_frame(join: Join, frame: "Frame") -> bool:
+    """Whether examples are masks of bits that fill the frame."""
     from unweave.models.kernels.pixels import MASKS  # not without Triton, as this module is
 
     whole = (frame.height, frame.width, frame.top, frame.left) == (2 * join.height, 2 * join.width, 0, 0)
-    known = (join.height, join.width, join.n_small, join.kernel, frame.channels) == (32, 32, 32, 4, 1)
-    return whole and known and frame.packing == MASKS
+    return whole and frame.channels == 1 and frame.packing == MASKS
 
 
 WHOLE = 64

@@ -7,21 +7,17 @@ import triton
 import triton.language as tl
 
 from unweave.models.kernels.convolutions import Join, Tiles
-from unweave.models.kernels.copies import is_tried
 from unweave.models.kernels.first import first_patches, taps_padded
 from unweave.models.kernels.pixels import Frame, pitch
 from unweave.models.kernels.sums import add_up
 from unweave.shapes import Float, Tensor
 
-TUNED = {(64, 128): Tiles(64, 0, 4, 2), (128, 128): Tiles(64, 0, 8, 3)}
-"""By big and small channels, for bf16 on an H200; ``run`` is how many taps of a row a program takes, 0 for one. Others
-get a modest division."""
-CHOSEN: dict[tuple[int, int], Tiles] = {}
-"""Instead of these, for trials."""
-SPAN = 4096
-"""Pixels that one program adds up. Fixed, whatever the number of models: their bits depend on it."""
-LEAST_SPAN, PARTS = 512, 8
-"""Where fewer are tried: the fewest, for images of a few pixels, and how many parts there are then at least."""
+TUNED = {(64, 64): Tiles(64, 4, 8, 2), (64, 128): Tiles(64, 2, 8, 3), (128, 128): Tiles(64, 2, 8, 3)}
+"""By big and small channels, for bf16 on an H200; ``run`` is how many taps of a row a program takes. Others get a
+modest division."""
+LEAST_SPAN, SPAN, PARTS = 1024, 4096, 8
+"""The fewest and the most pixels that one program adds up; between them there are eight parts. Fixed, whatever the
+number of models: their bits depend on it."""
 
 
 def correlate_taps(big: Tensor, small: Tensor, kernel: int, product: str) -> Float[Tensor, "model part size"]:
@@ -32,8 +28,8 @@ def correlate_taps(big: Tensor, small: Tensor, kernel: int, product: str) -> Flo
     parts = triton.cdiv(n_pixels, span)
     sums = torch.empty(n_models, parts, kernel * kernel * n_big * n_small, device=big.device)
     known = TUNED if big.dtype == torch.bfloat16 else {}
-    chosen = (known | CHOSEN).get((n_big, n_small), Tiles(32, 0, 8 if n_big * n_small > 64 * 64 else 4, 3))
-    run = min(max(1, chosen.run), kernel)
+    chosen = known.get((n_big, n_small), Tiles(32, 1, 8 if n_big * n_small > 64 * 64 else 4, 3))
+    run = min(chosen.run, kernel)
     _taps[(n_models * parts * (kernel * kernel // run),)](
         big, small, sums, n_pixels, parts, span, height, width, n_big, n_small, kernel, run, chosen.rows, product,
         num_warps=chosen.warps, num_stages=chosen.stages,
@@ -43,8 +39,6 @@ def correlate_taps(big: Tensor, small: Tensor, kernel: int, product: str) -> Flo
 
 def span_of(n_pixels: int) -> int:
     """Pixels of a part. A part is gone through pixel after pixel, however few programs there are."""
-    if not is_tried("taps"):
-        return SPAN
     return min(SPAN, max(LEAST_SPAN, triton.next_power_of_2(triton.cdiv(n_pixels, PARTS))))
 
 

@@ -7,13 +7,12 @@ import torch
 
 from unweave.models.kernels.aside import Later, aside, in_turn
 from unweave.models.kernels.convolutions import Precision, correlate, down, up
-from unweave.models.kernels.copies import is_tried
 from unweave.models.kernels.correlation import correlate_first, correlate_into
 from unweave.models.kernels.first import first_forward, ready
 from unweave.models.kernels.first_two import first_two_backward
 from unweave.models.kernels.join import Join
 from unweave.models.kernels.layout import Layout
-from unweave.models.kernels.mapped_layers import correlate_images, spread
+from unweave.models.kernels.mapped_layers import spread
 from unweave.models.kernels.pixels import FLOATS, Frame
 from unweave.models.kernels.sums import add_up
 from unweave.shapes import Float, Tensor
@@ -55,14 +54,13 @@ def encoded_images_backward(
 
 
 def leaky_images_backward(
-    joins: Sequence[Join], precision: Precision, weights: Tensor, examples: Tensor, seen: tuple[Frame, Tensor],
-    images: list[Tensor], slope: Tensor, leak: float, gradients: Float[Tensor, "model size"] | None,
-    later: Later = in_turn,
+    joins: Sequence[Join], precision: Precision, weights: Tensor, seen: tuple[Frame, Tensor], images: list[Tensor],
+    slope: Tensor, leak: float, gradients: Float[Tensor, "model size"] | None, later: Later = in_turn,
 ) -> Float[Tensor, "model batch height width small"]:  # fmt: skip
     """The slope by what the first convolution made, from that by the last image, both before they were rectified.
 
-    ``examples`` are numbers [model, batch, channel, height, width], and ``seen`` the same as the first convolution read
-    them. Where ``gradients`` is given it takes those of all weights and biases.
+    ``seen`` are examples as the first convolution read them. Where ``gradients`` is given it takes those of all weights
+    and biases.
     """
     top, product = joins[-1], precision.product
     if gradients is not None:
@@ -73,27 +71,17 @@ def leaky_images_backward(
         if gradients is not None:
             later(correlate_into, join, image, slope, gradients, product)
         slope = up(join, slope, weights, product, like=image, leak=leak, bias_gradient=bias, later=later)
-    if gradients is not None and is_tried("first"):
-        later(correlate_first, joins[0], *seen, slope, gradients, product)
-    elif gradients is not None:
+    if gradients is not None:
         # apart: both products in one kernel, with 64 channels, are what by elimination an H200 faulted at (Triton 3.6)
-        later(_correlate_first, joins[0], examples, slope, gradients)
+        later(correlate_first, joins[0], *seen, slope, gradients, product)
     return slope
 
 
 def _add_up_images(slope: Float[Tensor, "model batch height width channel"], out: Tensor) -> None:
-    """The sum of every channel: over every image first, where that is tried."""
-    if not is_tried("taps"):
-        add_up(slope.flatten(1, 3), out)
-        return
+    """The sum of every channel, over every image first."""
     images = torch.empty(*slope.shape[:2], slope.shape[-1], device=slope.device)
     add_up(slope.flatten(0, 1).flatten(1, 2), images.flatten(0, 1))
     add_up(images, out)
-
-
-def _correlate_first(join: Join, examples: Tensor, slope: Tensor, gradients: Tensor) -> None:
-    sums = correlate_images(examples.movedim(2, -1), slope.float(), join.kernel)
-    add_up(sums, gradients[:, join.weight_at : join.weight_at + sums.shape[-1]])
 
 
 def join_of(layout: Layout, name: str, size: tuple[int, int]) -> Join:
@@ -137,20 +125,20 @@ class Encoded(torch.autograd.Function):
         weights = layout.rows(dict(zip(layout.names, given))).to(precision.stored)
         seen = ready(joins[0], frame, examples, precision.stored)
         images = encoded_images(joins, precision, weights, *seen, leak)
-        ctx.kept = layout, joins, precision, leak, weights, examples, seen, images
+        ctx.kept = layout, joins, precision, leak, weights, seen, images
         return images[-1].float().movedim(-1, 2)
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
-        layout, joins, precision, leak, weights, examples, seen, images = ctx.kept
+        layout, joins, precision, leak, weights, seen, images = ctx.kept
         slope = slope.movedim(2, -1)
         slope = torch.where(images[-1] > 0, slope, leak * slope).to(precision.stored).contiguous()
         learns = any(ctx.needs_input_grad[5:])
         gradients = torch.zeros(weights.shape, device=weights.device) if learns else None
         by_examples = None
         if leak:
-            beside = aside(len(weights), weights.device) if is_tried("aside") else None
-            given = joins, precision, weights, examples, seen, images
+            beside = aside(len(weights), weights.device)
+            given = joins, precision, weights, seen, images
             slope = leaky_images_backward(*given, slope, leak, gradients, beside or in_turn)
             if beside is not None:
                 beside.join()
@@ -166,6 +154,6 @@ def _by_pixels(join: Join, slope: Tensor, weights: Tensor) -> Float[Tensor, "mod
     """The slope by the pixels that the first convolution saw."""
     n_weights = join.kernel**2 * join.n_big * join.n_small
     kernels = weights[:, join.weight_at : join.weight_at + n_weights].unflatten(1, (-1, join.n_small))
-    if not (is_tried("pixels") and slope.is_cuda):
+    if not slope.is_cuda:  # PyTorch's products of bf16 summed in fp32 are a GPU's
         slope, kernels = slope.float(), kernels.float()
     return spread(slope, kernels, join.kernel).movedim(-1, 2)

@@ -8,7 +8,6 @@ import torch
 from unweave.models.kernels.aside import Later, aside, in_turn
 from unweave.models.kernels.batch_norm import Setting, normalise, normalise_backward
 from unweave.models.kernels.convolutions import Precision, down, up
-from unweave.models.kernels.copies import is_tried
 from unweave.models.kernels.correlation import correlate_into
 from unweave.models.kernels.encoder import bias_of
 from unweave.models.kernels.join import Join
@@ -79,7 +78,7 @@ class Generated(torch.autograd.Function):
     def backward(ctx: Any, slope: Images, *_: Any) -> tuple[Tensor | None, ...]:
         (layout, joins, precision, setting), weights, images, kept = ctx.kept
         gradients = torch.empty(weights.shape, device=weights.device)
-        beside = aside(len(weights), weights.device) if is_tried("aside") else None
+        beside = aside(len(weights), weights.device)
         later: Later = beside or in_turn
         by_norms: list[Tensor | None] = []
         slope = slope.movedim(2, -1).contiguous()

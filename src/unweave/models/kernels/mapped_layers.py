@@ -48,7 +48,6 @@ def map_convolutions(network: nn.Module, product: str, precision: str, *, decode
     VAEs; layers that normalise have kernels of their own.
     """
     from unweave.models.kernels.batch_norm import takes
-    from unweave.models.kernels.copies import is_tried
     from unweave.models.kernels.encoder import covers
 
     for layer in network.modules():
@@ -56,10 +55,10 @@ def map_convolutions(network: nn.Module, product: str, precision: str, *, decode
             layer.product = Mapped(product, "down" if isinstance(layer, Convolution) else "up")
         if isinstance(layer, SpectralNorm) and layer.product is None:
             layer.product = MappedSpectralNorm()
-        if is_tried("spectral") and isinstance(layer, WITH_NORMS):
+        if isinstance(layer, WITH_NORMS):
             MappedSpectralNorms(layer)
         if isinstance(layer, Dense):
-            layer.apart = is_tried("dense")
+            layer.apart = True
         if isinstance(layer, BatchNorm) and takes(len(layer.weight)):
             layer.product = MappedBatchNorm()
         if isinstance(layer, ConvTrunk) and not covers(*_channels(layer)):
@@ -69,8 +68,8 @@ def map_convolutions(network: nn.Module, product: str, precision: str, *, decode
         if isinstance(layer, SpectralTrunk) and precision == "bf16" and not covers(*_channels(layer), first_most=128):
             layer.product = MappedTrunk(layer.convolutions, product, precision, SLOPE)
         if isinstance(layer, Generator):
-            layer.together = is_tried("pairs")
-            if is_tried("generator") and precision == "bf16" and _generates(layer):
+            layer.together = True
+            if precision == "bf16" and _generates(layer):
                 layer.product = MappedGenerator(layer, precision)
 
 

@@ -26,15 +26,14 @@ def up_by_runs(
     channel = tl.arange(0, CB)
     small += model * n_pixels * CS
     row_of_weights = weights + model * weight_stride
-    TAPS: tl.constexpr = K // 2
     PIECES: tl.constexpr = CS // RUN
     total = tl.zeros((ROWS, CB), dtype=tl.float32)
-    # output 2y + py hears input y + py − 1 + j through kernel row 3 − py − 2j (kernel 2: input y, row py)
-    for piece in range(TAPS * TAPS * PIECES):
-        j, i = piece // PIECES // TAPS, piece // PIECES % TAPS
+    # output 2y + py hears input y + py − 1 + j through kernel row 3 − py − 2j
+    for piece in range(4 * PIECES):
+        j, i = piece // PIECES // 2, piece // PIECES % 2
         k = piece % PIECES * RUN + tl.arange(0, RUN)
-        line, column = y + (py - 1 + j) * (TAPS - 1), x + (px - 1 + i) * (TAPS - 1)
-        place = (K - 1 - py - 2 * j) * K + (K - 1 - px - 2 * i) if K == 4 else py * 2 + px
+        line, column = y + (py - 1 + j), x + (px - 1 + i)
+        place = (3 - py - 2 * j) * K + (3 - px - 2 * i)
         ok = inside & (line >= 0) & (line < H) & (column >= 0) & (column < W)
         begin = ((image * H + line) * W + column) * CS
         patch = tl.load(small + begin[:, None] + k[None, :], mask=ok[:, None], other=0.0)

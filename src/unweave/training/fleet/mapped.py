@@ -13,7 +13,6 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from unweave.models.kernels.copies import is_tried
 from unweave.models.kernels.layout import Layout, layout_of
 from unweave.models.layers import fresh_of
 from unweave.models.method import Beside
@@ -213,7 +212,7 @@ class MappedFleet:
         return {name: part.detach() for name, part in made.items()} or code
 
     def _beside(self) -> Stream | None:
-        if self.device.type != "cuda" or not is_tried("beside"):
+        if self.device.type != "cuda":
             return None
         if self.stream is None:
             self.stream = Stream(self.device)
