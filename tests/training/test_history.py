@@ -103,7 +103,6 @@ ODD = torch.tensor([0.1, -1e-30, math.inf, -math.inf, math.nan, 0.0, -0.0, 3.0e2
     [
         History(["a, b", "c"], list(range(0, 500, 50)), torch.stack([ODD, ODD.flip(0)], 1)),
         History(["loss"], [0, 10**12], torch.zeros(2, 1)),
-        History(["loss"]),
     ],
 )
 def test_without_polars_histories_are_what_the_csv_module_writes(
