@@ -23,6 +23,7 @@ from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.measures.intrinsic import IntrinsicDimensions
 from unweave.studies.measures.passive import PassiveCorrelations
+from unweave.studies.measures.spread import Spread
 from unweave.training.loop import train
 from unweave.training.run import Run
 
@@ -141,6 +142,16 @@ def test_accuracy_by_type_asks_for_what_it_trains_and_tests_on(run, monkeypatch)
     monkeypatch.setattr(accuracy_by_type_module, "encoded", lambda run, n: asked.append(n) or codes(run, n))
     AccuracyByType(200, 100)(run)
     assert asked == [300]
+
+
+def test_a_spread_is_where_equal_shares_of_a_latent_s_values_lie(run):
+    found, code = Spread(500, n_values=10)(run), codes(run, 500)
+    assert {*found} == {"types", "mean", "sampled"}
+    for name, table in (("mean", code.mean), ("sampled", code.sampled)):
+        for values, latent in zip(found[name], table.double().numpy().T):
+            # of 500 values 25 lie below the middle of the first tenth, 75 below that of the second, and so on
+            below = [(latent < value).sum() for value in values]
+            assert below == pytest.approx(range(25, 500, 50), abs=1)
 
 
 def test_correlations_at_the_end_and_over_snapshots_against_numpy(run):
