@@ -187,9 +187,16 @@ def priors(measure: Measure, experiment: Experiment) -> Found:
         "mean_variance": [0.02] * 4 + [0.05] * 4,
         "prior_variance": [0.021] * 4 + ([one + 0.05 for one in large] if wide else [3.0] * 4),
         "variance_of_mean": small + large,
+        "kl": small + large,
     }
     told = {name: [one * by for one, by in zip(values, wobble)] for name, values in columns.items()}
     return {"types": types, "n_passive": 4, "n_active": 4, "n_mixed": 0} | told
+
+
+def spread(measure: Any, experiment: Experiment) -> Found:
+    names = ("mean", "sampled", *(("variance", "prior_mean", "prior_variance") if measure.priors else ()))
+    types = ["passive"] * 3 + ["active"] * (experiment.latents - 3)
+    return {"types": types} | {name: luck(experiment).random((len(types), 20)).tolist() for name in names}
 
 
 def reading(measure: Any, experiment: Experiment) -> Found:
@@ -376,6 +383,7 @@ MADE_UP: dict[str, Callable[[Any, Experiment], Found]] = {
     "regime": regime,
     "scores": scores,
     "shapes": shapes,
+    "spread": spread,
     "told": told,
     "untrained": lambda measure, experiment: {"dto": 0.5 + 0.3 * luck(experiment).random()},
 }

@@ -6,7 +6,9 @@ from unweave.data.micro import Micro
 from unweave.models.objectives import IVAE
 from unweave.recipes.bonheme2023 import fig_5_1, fig_5_2, fig_5_3, fig_5_4
 from unweave.recipes.bonheme2023.results import Measured
+from unweave.recipes.controls import Invented
 from unweave.recipes.reproductions import find_reproduction
+from unweave.studies.store import Store
 from unweave.training.experiment import Experiment
 
 
@@ -81,3 +83,21 @@ def test_the_paper_s_protocol(number):
     assert {one.objective.prior_mean for one in study.experiments} == {
         1: {"zero"}, 2: {"zero"}, 3: {"learned"}, 4: {"zero", "learned"},
     }[number]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "kind"), [(fig_5_1, "passive"), (fig_5_4, "active")])
+def test_histograms_are_drawn_where_there_are_no_weights(module, kind):
+    study = module.study("small")
+    drawn = {name: [[0.1, 0.2], [1.0, 3.0]] for name in ("mean", "sampled", "variance", "prior_mean", "prior_variance")}
+
+    def found(experiment, measure):
+        told = row(experiment.seed, QUIET, LOUD).found | {"kl": [0.0, 5.0]}
+        return told if measure.name == "priors" else {"types": told["types"]} | drawn
+
+    results = Invented(study, Store("nowhere"), tuple(one.resolve() for one in study.experiments), found)
+    figures = module.judge(results, "small").figures
+    latent = ("passive", "active").index(kind)
+    assert [*figures] == [
+        f"{name} (seed 0, latent {latent})"
+        for name in ("posterior mean", "posterior variance", "prior mean", "prior variance")
+    ]

@@ -29,7 +29,8 @@ from unweave.recipes.controls import Invented
 from unweave.recipes.reproductions import REPRODUCTIONS, find_reproduction
 from unweave.runs.folder import RunFolder
 from unweave.studies.adaptive import Waiting, replay
-from unweave.studies.identity import identity
+from unweave.studies.between import kept_by
+from unweave.studies.identity import identity, identity_of_asked
 from unweave.studies.measures.by_type import ByType
 from unweave.studies.results import Results
 from unweave.studies.store import Store
@@ -416,3 +417,45 @@ def test_runs_are_found_whatever_plan_they_were_trained_with():
     assert other.id != experiment.id
     assert identity(other) == identity(experiment)
     assert identity(replace(experiment, seed=99)) != identity(experiment)
+
+
+def test_histograms_are_drawn_where_there_are_no_weights():
+    study = find_module("b-fig-6.2").study("small")
+    values = np.random.default_rng(0).normal(size=(10, 20)).tolist()
+    made = []
+    for one in study.experiments:
+        kinds = by_type(one, 3, gap=0.0)
+        told = {"by_type": kinds, "spread": {"types": kinds["types"], "mean": values, "sampled": values}}
+        made += [(one, measure, told[measure.name]) for measure in study.measures]
+    assert find_module("b-fig-6.2").judge(written(made), "small").figures
+
+
+def test_elbows_are_measured_of_the_models_of_a_curve_alone():
+    """What a search trained may have come without its weights, and needs no point."""
+    study = find_reproduction("b-fig-8.5").study("small")
+    kept = kept_by(study)
+    assert len(kept) == 40
+    steps = {one.steps for one in study.experiments if identity_of_asked(one) in kept}
+    assert steps == {60_000} < {one.steps for one in study.experiments}
+    assert not [measure for measure in study.measures if measure.name == "elbow"]
+
+
+@pytest.mark.parametrize(("n_active", "verdict"), [(5, "agrees"), (0, "cannot tell")])
+def test_layers_that_stay_as_they_are_say_nothing_of_collapsed_models(n_active, verdict, monkeypatch):
+    module = find_module("b-fig-8.11")
+
+    def layers(start):
+        """Training changes every layer at once, and never again but for a little luck."""
+
+        def found(experiment, measure):
+            luck = 1 + 0.01 * np.random.default_rng(experiment.seed).random(6)
+            steps = (*experiment.snapshots, experiment.n_updates)
+            course = {str(step): {"layer": (4.0 if start else 8.0) * by} for step, by in zip(steps, luck)}
+            return {"n_active": n_active, "n_mixed": 0, "n_passive": 10 - n_active, "layers": course}
+
+        return found
+
+    monkeypatch.setattr(module, "untrained", lambda results: Invented.of(results, layers(start=True)))
+    study = module.study("small")
+    results = Invented(study, Store("nowhere"), tuple(one.resolve() for one in study.experiments), layers(start=False))
+    assert [one.verdict for one in module.judge(results, "small").comparisons] == [verdict]

@@ -23,6 +23,7 @@ from unweave.studies.measures.elbow import ElbowPoint
 from unweave.studies.measures.fondue import FondueReading
 from unweave.studies.measures.intrinsic import IntrinsicDimensions
 from unweave.studies.measures.passive import PassiveCorrelations
+from unweave.studies.measures.spread import Spread
 from unweave.training.loop import train
 from unweave.training.run import Run
 
@@ -95,15 +96,12 @@ def test_an_unknown_criterion_is_named(run):
         FondueReading("elbow", 100)(run)
 
 
-def test_an_elbow_point_is_the_loss_and_other_sizes_are_passed_over(run):
+def test_an_elbow_point_is_the_loss(run):
     found = ElbowPoint(200)(run)
     images = run.images(200)
     loss = run.model.architecture.likelihood.loss(images, run.outputs(run.encode(images).mean)).mean()
     # the factors of the square are continuous: no accuracy of classes
     assert found == {"reconstruction loss": pytest.approx(loss.item(), rel=1e-5)}
-    assert ElbowPoint(200, sizes=(3, 5))(run) == {}
-    assert ElbowPoint(200, steps=9)(run) == {}
-    assert ElbowPoint(200, sizes=(4,), steps=150)(run) == found
 
 
 def test_an_elbow_point_learns_classes_from_two_thirds(image_run):
@@ -144,6 +142,16 @@ def test_accuracy_by_type_asks_for_what_it_trains_and_tests_on(run, monkeypatch)
     monkeypatch.setattr(accuracy_by_type_module, "encoded", lambda run, n: asked.append(n) or codes(run, n))
     AccuracyByType(200, 100)(run)
     assert asked == [300]
+
+
+def test_a_spread_is_where_equal_shares_of_a_latent_s_values_lie(run):
+    found, code = Spread(500, n_values=10)(run), codes(run, 500)
+    assert {*found} == {"types", "mean", "sampled"}
+    for name, table in (("mean", code.mean), ("sampled", code.sampled)):
+        for values, latent in zip(found[name], table.double().numpy().T):
+            # of 500 values 25 lie below the middle of the first tenth, 75 below that of the second, and so on
+            below = [(latent < value).sum() for value in values]
+            assert below == pytest.approx(range(25, 500, 50), abs=1)
 
 
 def test_correlations_at_the_end_and_over_snapshots_against_numpy(run):

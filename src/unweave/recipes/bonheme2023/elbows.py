@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -88,8 +89,7 @@ def panels_at(panels: Sequence[Panel], size: str) -> tuple[Panel, ...]:
 
 def point_measure(size: str) -> ElbowPoint:
     """Loss, and accuracy where factors are classes."""
-    every = tuple(sorted({n for world in ("dsprites", "celeba") for n in sizes(world, size)}))
-    return ElbowPoint(EXTENTS[size].n_samples, accuracy=size != "smoke", sizes=every, steps=CURVES[size].steps)
+    return ElbowPoint(EXTENTS[size].n_samples, accuracy=size != "smoke")
 
 
 def study_of(name: str, panels: Sequence[Panel], size: str) -> Study:
@@ -100,7 +100,15 @@ def study_of(name: str, panels: Sequence[Panel], size: str) -> Study:
     curves = tuple(experiment for panel in chosen for experiment in panel.curve(size))
     # a search may begin with a model of the curve: asked once, so that none is counted as missing
     asked = {identity_of_asked(experiment): experiment for experiment in study.experiments + curves}
-    return replace(study, experiments=tuple(asked.values()), measures=(*study.measures, point_measure(size)))
+    # of the curves alone: what the searches trained may be carried without its weights
+    return replace(study, experiments=tuple(asked.values()), between=partial(_points_of, curves, size))
+
+
+def _points_of(
+    curves: tuple[Experiment, ...], size: str, experiments: Sequence[Experiment]
+) -> list[tuple[Experiment, Measure]]:
+    mine = {*curves}
+    return [(experiment, point_measure(size)) for experiment in experiments if experiment in mine]
 
 
 def judge_of(panels: Sequence[Panel], results: Results, size: str) -> Outcome:

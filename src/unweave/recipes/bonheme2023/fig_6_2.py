@@ -6,10 +6,12 @@ Bonheme (2023), §6.4.1, Figure 6.2.
 from collections.abc import Iterator, Sequence
 
 from unweave.pages.outcome import Outcome
-from unweave.recipes.bonheme2023.latent_types import BETA_VAE, judge_distributions, per_run, types_study
+from unweave.recipes.bonheme2023.latent_types import BETA_VAE, judge_distributions, per_run, spread_measure
+from unweave.recipes.bonheme2023.panels import n_samples, panel_study
 from unweave.recipes.bonheme2023.results import SOURCE, Measured
 from unweave.recipes.controls import before_training, types_dealt
 from unweave.recipes.reproduction import Reproduction
+from unweave.studies.measures.by_type import ByType
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference, compare_mean
@@ -19,7 +21,7 @@ TITLE = "Mean codes of passive, mixed and active latents"
 
 def study(size: str) -> Study:
     """The β-VAEs, with the types of their latents."""
-    return types_study("b-fig-6.2", BETA_VAE, size)
+    return panel_study("b-fig-6.2", BETA_VAE, (ByType(n_samples(size)), spread_measure(size)), size)
 
 
 def judge(results: Results, size: str) -> Outcome:

@@ -6,7 +6,7 @@ Bonheme (2023), §6.4.1, Figure 6.3.
 from collections.abc import Iterator, Sequence
 
 from unweave.pages.outcome import Outcome
-from unweave.recipes.bonheme2023.latent_types import BETA_VAE, judge_distributions, per_run
+from unweave.recipes.bonheme2023.latent_types import BETA_VAE, judge_distributions, per_run, spread_measure
 from unweave.recipes.bonheme2023.panels import n_samples, panel_study
 from unweave.recipes.bonheme2023.results import SOURCE, Measured
 from unweave.recipes.controls import types_dealt
@@ -22,7 +22,8 @@ TITLE = "Sampled codes of passive, mixed and active latents"
 
 def study(size: str) -> Study:
     """The β-VAEs, with the types of their latents and the shapes of their codes."""
-    return panel_study("b-fig-6.3", BETA_VAE, (ByType(n_samples(size)), CodeShapes(n_samples(size))), size)
+    measures = ByType(n_samples(size)), CodeShapes(n_samples(size)), spread_measure(size)
+    return panel_study("b-fig-6.3", BETA_VAE, measures, size)
 
 
 def judge(results: Results, size: str) -> Outcome:

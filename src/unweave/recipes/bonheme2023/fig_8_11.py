@@ -44,8 +44,12 @@ def judge(results: Results, size: str) -> Outcome:
     for name, rows in by_world(measured(results, layers_measure(size))):
         figures[name] = line_bands(_layer_lines(rows), "step", "intrinsic dimension", name, even=False)
         first = {row.seed: _end(row.found["layers"]) for row in dict(by_world(start)).get(name, [])}
-        early = {row.seed: _change(first[row.seed], _begin(row.found["layers"])) for row in rows if row.seed in first}
-        late = {row.seed: _change(_begin(row.found["layers"]), _end(row.found["layers"])) for row in rows}
+        # a collapsed model hardly changes either: it has nothing to learn
+        learned = [row for row in rows if row.found["n_active"] > 0]
+        early = {
+            row.seed: _change(first[row.seed], _begin(row.found["layers"])) for row in learned if row.seed in first
+        }
+        late = {row.seed: _change(_begin(row.found["layers"]), _end(row.found["layers"])) for row in learned}
         what = (
             f"{name}: mean relative change of a layer's dimension, up to the first snapshot less from there to the end"
         )

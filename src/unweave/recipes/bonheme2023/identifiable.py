@@ -9,19 +9,17 @@ import numpy as np
 
 from unweave.data.dsprites import DSprites
 from unweave.data.micro import Micro
-from unweave.evaluation.encode import Encoded
-from unweave.evaluation.types import types_of
 from unweave.models.networks.conv import Conv, ConvStudy
 from unweave.models.objectives.ivae import IVAE
 from unweave.models.optimisers import Adam
 from unweave.plots.histogram import histogram
 from unweave.recipes.bonheme2023.latent_types import per_run
-from unweave.recipes.bonheme2023.results import Measured, finished, measured, notes
+from unweave.recipes.bonheme2023.results import Measured, measured, notes
 from unweave.recipes.controls import before_training, changed, dealt, types_dealt
 from unweave.recipes.extent import Extent, at_size
 from unweave.recipes.reproduction import Control, Judge
-from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.priors import Priors
+from unweave.studies.measures.spread import Spread
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison, compare_difference, compare_mean, compare_share
@@ -46,7 +44,7 @@ def prior_study(name: str, prior_means: Sequence[PriorMean], size: str) -> Study
         for kind in prior_means
         for seed in range(extent.n_seeds)
     ]
-    return Study(f"{name}-{size}", tuple(made), (Priors(extent.n_samples),))
+    return Study(f"{name}-{size}", tuple(made), (Priors(extent.n_samples), spread_measure(size)))
 
 
 def rows_of(results: Results, size: str, prior_mean: PriorMean) -> list[Measured]:
@@ -81,14 +79,16 @@ def near_zero(rows: Sequence[Measured], column: str, kind: str, words: str) -> C
 def figures_of(rows: Sequence[Measured], results: Results, size: str, kind: str) -> dict[str, Any]:
     """Histograms of one latent of the type: posterior mean and variance, prior mean and variance, as published."""
     best = max(rows, key=lambda row: row.found[f"n_{kind}"], default=None)
-    runs = [] if best is None else finished(results, [best.experiment])
-    if best is None or not runs:
+    values = None if best is None else results.found(best.experiment, spread_measure(size))
+    if best is None or not values:
         return {}
-    code = encoded(runs[0], at_size(size, EXTENTS).n_samples)
-    chosen = [latent for latent, one in enumerate(types_of(code)) if one == kind]
-    latent = chosen[0] if chosen else int(code.kl.mean(0).argmin() if kind == "passive" else code.kl.mean(0).argmax())
-    title = f"seed {best.seed}, latent {latent}" + ("" if chosen else f" (no latent is {kind}: the nearest to it)")
-    return {f"{name} ({title})": histogram({name: values}, name) for name, values in _drawn(code, latent).items()}
+    types, kl = best.found["types"], best.found["kl"]
+    nearest = int(np.argmin(kl) if kind == "passive" else np.argmax(kl))
+    latent = types.index(kind) if kind in types else nearest
+    title = f"seed {best.seed}, latent {latent}" + (
+        "" if kind in types else f" (no latent is {kind}: the nearest to it)"
+    )
+    return {f"{name} ({title})": histogram({name: drawn}, name) for name, drawn in _drawn(values, latent).items()}
 
 
 def chapter_notes(size: str) -> tuple[str, ...]:
@@ -124,17 +124,21 @@ def controls_of(judge: Judge) -> tuple[Control, ...]:
     )
 
 
-def _drawn(code: Encoded, latent: int) -> dict[str, np.ndarray]:
-    assert code.prior_mean is not None
-    assert code.prior_variance is not None
-    tables = {
-        "posterior mean": code.mean,
-        "posterior variance": code.variance,
-        "prior mean": code.prior_mean,
-        "prior variance": code.prior_variance,
+def spread_measure(size: str) -> Spread:
+    """What the histograms are drawn from."""
+    return Spread(at_size(size, EXTENTS).n_samples, priors=True)
+
+
+def _drawn(values: Mapping[str, Any], latent: int) -> dict[str, np.ndarray]:
+    shown = {
+        "posterior mean": "mean",
+        "posterior variance": "variance",
+        "prior mean": "prior_mean",
+        "prior variance": "prior_variance",
     }
-    found = {name: table[:, latent].double().numpy() for name, table in tables.items()}
-    return {name: values for name, values in found.items() if name != "prior mean" or values.any()}
+    found = {words: np.array(values[name][latent]) for words, name in shown.items()}
+    drawn = {words: one for words, one in found.items() if np.isfinite(one).all()}
+    return {words: one for words, one in drawn.items() if words != "prior mean" or one.any()}
 
 
 def _logarithms(values: dict[int, float]) -> dict[int, float]:

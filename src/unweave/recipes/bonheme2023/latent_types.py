@@ -5,14 +5,15 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from unweave.evaluation.types import types_of
+import numpy as np
+
 from unweave.pages.outcome import Outcome
 from unweave.plots.latents import histograms
 from unweave.recipes.bonheme2023.panels import Panel, grid_notes, n_samples, panel_study
-from unweave.recipes.bonheme2023.results import Measured, finished, notes
+from unweave.recipes.bonheme2023.results import Measured, notes
 from unweave.studies.measures.by_type import ByType
-from unweave.studies.measures.encoded import encoded
 from unweave.studies.measures.measure import Measure
+from unweave.studies.measures.spread import Spread
 from unweave.studies.results import Results
 from unweave.studies.study import Study
 from unweave.studies.verdicts import Comparison
@@ -40,7 +41,7 @@ def judge_distributions(claims: Claims, results: Results, size: str, measure: Me
     words = (f"β is {beta:g}; the published figures have 8.",) if beta != SHOWN_BETA else ()
     return Outcome(
         tuple(claims(mine)),
-        figures=_histograms(mine, results),
+        figures=_histograms(mine, results, size),
         notes=notes(size, *grid_notes(size), *words, "'Close to' is read as within 0.1, the α of the rule for types."),
     )
 
@@ -73,13 +74,19 @@ def per_run(rows: Sequence[Measured], column: str, kind: str) -> dict[int, float
     return found
 
 
-def _histograms(rows: Sequence[Measured], results: Results) -> dict[str, Any]:
-    """The model with most types among its latents, every latent mean beside sampled; none where weights were left."""
+def spread_measure(size: str) -> Spread:
+    """What the histograms of Figures 6.2 and 6.3 are drawn from."""
+    return Spread(n_samples(size))
+
+
+def _histograms(rows: Sequence[Measured], results: Results, size: str) -> dict[str, Any]:
+    """The model with most types among its latents, every latent mean beside sampled."""
     best = max(rows, key=lambda row: len(set(row.found["types"])), default=None)
-    runs = [] if best is None else finished(results, [best.experiment])
-    if best is None or not runs:
+    values = None if best is None else results.found(best.experiment, spread_measure(size))
+    if best is None or not values:
         return {}
-    code = encoded(runs[0], 10_000)
-    types = types_of(code)
+    mean, sampled = (np.array(values[name]).T for name in ("mean", "sampled"))
+    if not np.isfinite(mean).all() or not np.isfinite(sampled).all():
+        return {}
     words = f"Seed {best.seed}; active latents blue, mixed ones vermilion, passive ones grey"
-    return {words: histograms(code.mean.numpy(), code.sampled.numpy(), types)}
+    return {words: histograms(mean, sampled, values["types"])}

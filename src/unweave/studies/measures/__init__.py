@@ -21,6 +21,7 @@ from unweave.studies.measures.principal import PrincipalDirections
 from unweave.studies.measures.priors import Priors
 from unweave.studies.measures.regime import RegimeCourse
 from unweave.studies.measures.scores import Scores
+from unweave.studies.measures.spread import Spread
 from unweave.studies.measures.told_factors import ToldFactors
 from unweave.studies.measures.untrained import UntrainedDecoder
 
@@ -44,6 +45,7 @@ MEASURES: dict[str, type[Measure]] = {
     "regime": RegimeCourse,
     "scores": Scores,
     "shapes": CodeShapes,
+    "spread": Spread,
     "told": ToldFactors,
     "untrained": UntrainedDecoder,
 }

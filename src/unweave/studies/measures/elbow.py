@@ -21,14 +21,8 @@ class ElbowPoint(Measure):
     n_samples: int = 10_000
     accuracy: bool = True
     """Trees take minutes on one core with 10,000 examples of five factors."""
-    sizes: tuple[int, ...] = ()
-    steps: int = 0
-    """Only runs with so many latents and steps are points of a curve; others, which a search trained, are passed."""
 
     def __call__(self, run: Run) -> Mapping[str, Any]:
-        experiment = run.experiment
-        if (self.sizes and experiment.latents not in self.sizes) or (self.steps and experiment.steps != self.steps):
-            return {}
         return elbow_point(run, self.n_samples, accuracy=self.accuracy)
 
 
