@@ -27,6 +27,7 @@ from unweave.runs.row import flatten
 from unweave.studies.measures.measure import Measure
 from unweave.studies.plan import plan
 from unweave.studies.results import Results
+from unweave.studies.run import run_study
 from unweave.studies.store import Store
 from unweave.studies.verdicts import TOO_WIDE
 from unweave.training.experiment import Experiment, experiment_to
@@ -537,11 +538,11 @@ def test_models_of_one_seed_decide_nothing(tmp_path: Any) -> None:
 def test_untrained_networks_do_not_pass_the_similarity_chapter(
     name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(settings.EXTENTS, "smoke", replace(settings.EXTENTS["smoke"], n_samples=100))
+    monkeypatch.setitem(settings.EXTENTS, "smoke", replace(settings.EXTENTS["smoke"], n_samples=100, steps=20))
     one = find_reproduction(name)
-    study = one.study("smoke")
-    results = Results(study, Store(tmp_path), tuple(plan(study.experiments).values()))
-    # nothing is trained: the times of convergence, which histories have, are left out
+    # likeness of layers is taken beside the weights of models, of untrained ones too; the times of convergence, which
+    # histories have, are left out
+    results = run_study(one.study("smoke"), tmp_path)
     chosen = [control for control in one.controls if control.name == "untrained"]
     assert chosen
     for control in chosen:

@@ -9,6 +9,7 @@ from unweave.pages.outcome import Outcome
 from unweave.recipes.bonheme2023.layers import CKA, CODES, PROCRUSTES, Learned, Wanted, layer_map
 from unweave.recipes.bonheme2023.results import notes
 from unweave.recipes.bonheme2023.settings import EXTENTS, N_SEEDS, Setting, settings_study
+from unweave.recipes.extent import at_size
 from unweave.recipes.reproduction import Control
 from unweave.studies.measures.layer_similarity import AGAIN, END, FIRST
 from unweave.studies.results import Results
@@ -30,7 +31,7 @@ class Pair:
 
     def maps(self, size: str, end: str = END) -> tuple["Titled", ...]:
         """What :class:`Learned` asks for, in its order; ``end`` stands in the place of trained models."""
-        n, left, right = EXTENTS[size].n_samples, *(one.experiments(size) for one in (self.left, self.right))
+        n, left, right = at_size(size, EXTENTS).n_samples, *(one.experiments(size) for one in (self.left, self.right))
         names = self.left.at(size).name, self.right.at(size).name
         if self.at is None:
             return tuple(
