@@ -10,6 +10,7 @@ import torch
 from unweave.data.micro import Micro
 from unweave.data.synthetic import SynthNonLin
 from unweave.models import Autoencoder
+from unweave.models.kernels.layout import Layout
 from unweave.models.likelihoods import Gaussian, LearnedGaussian
 from unweave.models.networks import MLP, Conv
 from unweave.models.objectives import GVAE, QLAE, BetaVAE, FactorVAE
@@ -161,13 +162,13 @@ def test_a_rehearsal_has_the_shapes_of_a_step(monkeypatch: pytest.MonkeyPatch) -
     seen: dict[bool, list[torch.Tensor]] = {}
 
     def rehearsed(reads_stored: bool) -> None:
-        def gradients(parameters: Any, weights: Any, examples: Any, noise: Any, total_loss: Any) -> None:
+        def gradients(parameters: Any, weights: Any, examples: Any, noise: Any, total_loss: Any, early: Any) -> None:
             code = SimpleNamespace(kl=torch.tensor([2.0, 3.0]))
             assert float(total_loss(code, torch.tensor([10.0, 20.0]))) == 35.0
             seen[reads_stored] = [parameters, weights, examples, noise]
 
         backend = SimpleNamespace(
-            layout=SimpleNamespace(size=9), reads_stored=reads_stored, gathers=False, template=template,
+            layout=Layout(("weight",), ((9,),), ((0,),)), reads_stored=reads_stored, gathers=False, template=template,
             rows={"kept": 1}, weights=lambda parameters: parameters + 1.0, gradients=gradients,
         )  # fmt: skip
         choice._try(backend, one, 7, 3, data)
