@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from unweave.runs.folder import WEIGHTS
+from unweave.studies.executors.executor import Executor
 from unweave.studies.identity import identity, identity_of_asked
 from unweave.studies.measures.measure import Measure
 from unweave.studies.pack import Pack
@@ -10,6 +11,7 @@ from unweave.studies.store import Store
 from unweave.studies.study import Study
 from unweave.studies.train_and_measure import missing_measures
 from unweave.training.experiment import Experiment
+from unweave.training.running import RunOptions
 
 
 def kept_by(study: Study) -> dict[str, tuple[Measure, ...]]:
@@ -29,3 +31,10 @@ def ready(measures: Mapping[str, Sequence[Measure]], experiments: Sequence[Exper
         now = [measure for measure in lacking if here.issuperset((identity(one), *measure.others))]
         packs += [Pack((one,), (measure,), trains=False) for measure in now[:1]]
     return packs
+
+
+def take_all(study: Study, experiments: Sequence[Experiment], store: Store, execute: Executor, how: RunOptions) -> None:
+    """Take the measures between these runs whose models are all here, until none is left to be taken."""
+    wanted = kept_by(study)
+    while packs := ready(wanted, experiments, store):
+        execute(packs, store.root, how, lambda pack: None)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from unweave.runs.folder import RunFolder
-from unweave.studies.between import kept_by, ready
+from unweave.studies.between import take_all
 from unweave.studies.executors.executor import Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.failures import FAILURE
@@ -38,8 +38,7 @@ def measure_only(
         todo = [e for e in found if missing_measures(store.folder(e.id), study.measures)]
         if todo:
             execute(measuring(todo, study.measures), store.root, how, lambda pack: None)
-        while packs := ready(kept_by(study), found, store):
-            execute(packs, store.root, how, lambda pack: None)
+        take_all(study, found, store, execute, how)
         results = Results(study, store, found)
         # a search asks for one model after the other
         following = () if study.follow_up is None else study.follow_up(results)

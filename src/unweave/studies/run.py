@@ -8,7 +8,7 @@ from typing import Any
 
 from unweave.runs.fleets import fleets_in, members_of
 from unweave.runs.folder import LEFT_WEIGHTS
-from unweave.studies.between import kept_by, ready
+from unweave.studies.between import take_all
 from unweave.studies.executors.executor import Executor
 from unweave.studies.executors.here import Here
 from unweave.studies.failures import forget_outages
@@ -60,8 +60,7 @@ def run_study(
             repair_all(store, asked)
             forget_ends(store, asked.values(), study.measures)
             _round(study, asked, store, (execute, how, tell, progress))
-            while packs := ready(kept_by(study), tuple(asked.values()), store):
-                execute(packs, store.root, how, lambda pack: None)
+            take_all(study, tuple(asked.values()), store, execute, how)
             results = Results(study, store, tuple(asked.values()))
             following = () if study.follow_up is None else study.follow_up(results)
             more = plan(following, needs_data=not execute.elsewhere)

@@ -83,6 +83,11 @@ def judge_table(
     return Outcome(tuple(claims), figures, tables, (*about(size), margin))
 
 
+def controls_of(judge: Judge, *others: Control, drops: bool = True) -> tuple[Control, ...]:
+    """What must not pass where modified images are judged: dealt scores, noise, and a change of all images alike."""
+    return any_condition(judge), noise_instead(judge, drops=drops), *others, veil_instead(judge)
+
+
 def any_condition(judge: Judge) -> Control:
     """Scores dealt to original, modified and noisy images, and to all methods, at random."""
     sentence = "scores dealt to all methods and to original, modified and noisy images at random."

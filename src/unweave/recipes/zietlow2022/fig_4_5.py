@@ -4,7 +4,7 @@ from unweave.pages.outcome import Outcome
 from unweave.recipes.reproduction import Reproduction
 from unweave.recipes.zietlow2022.bias import bias_study
 from unweave.recipes.zietlow2022.bias_search import ASKED, judge_search
-from unweave.recipes.zietlow2022.bias_table import any_condition, noise_instead, veil_instead
+from unweave.recipes.zietlow2022.bias_table import controls_of
 from unweave.recipes.zietlow2022.settings import SOURCE
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -22,6 +22,6 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_search("DCI", results, size)
 
 
-CONTROLS = (any_condition(judge), noise_instead(judge), veil_instead(judge))
+CONTROLS = controls_of(judge)
 
 REPRODUCTION = Reproduction("z-fig-4.5", TITLE, f"{SOURCE}, Figure 4.5", study, judge, CONTROLS)

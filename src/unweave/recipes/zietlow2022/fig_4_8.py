@@ -18,7 +18,7 @@ from unweave.recipes.zietlow2022.bias import (
     methods_of,
     places_of,
 )
-from unweave.recipes.zietlow2022.bias_table import any_condition, noise_instead, undecided, veil_instead
+from unweave.recipes.zietlow2022.bias_table import controls_of, undecided
 from unweave.recipes.zietlow2022.settings import SOURCE, by_seed
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -64,6 +64,6 @@ def judge(results: Results, size: str) -> Outcome:
     return Outcome(tuple(claims), figures, {}, about(size))
 
 
-CONTROLS = (any_condition(judge), noise_instead(judge, drops=False), veil_instead(judge))
+CONTROLS = controls_of(judge, drops=False)
 
 REPRODUCTION = Reproduction("z-fig-4.8", TITLE, f"{SOURCE}, Figure 4.8", study, judge, CONTROLS)

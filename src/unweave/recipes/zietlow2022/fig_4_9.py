@@ -18,11 +18,9 @@ from unweave.recipes.zietlow2022.bias import (
 )
 from unweave.recipes.zietlow2022.bias_table import (
     Groups,
-    any_condition,
+    controls_of,
     factors_of,
-    noise_instead,
     undecided,
-    veil_instead,
     with_effect,
 )
 from unweave.recipes.zietlow2022.settings import SOURCE, by_seed
@@ -73,6 +71,6 @@ def _figure(groups: Groups, place: Place) -> "matplotlib.figure.Figure":
     return violins(list(samples), list(names), "", "MIG", families=list(families))
 
 
-CONTROLS = (any_condition(judge), noise_instead(judge), veil_instead(judge))
+CONTROLS = controls_of(judge)
 
 REPRODUCTION = Reproduction("z-fig-4.9", TITLE, f"{SOURCE}, Figure 4.9", study, judge, CONTROLS)

@@ -3,7 +3,7 @@
 from unweave.pages.outcome import Outcome
 from unweave.recipes.reproduction import Reproduction
 from unweave.recipes.zietlow2022.bias import TABLE, bias_study
-from unweave.recipes.zietlow2022.bias_table import any_condition, judge_table, noise_instead, same_instead, veil_instead
+from unweave.recipes.zietlow2022.bias_table import controls_of, judge_table, same_instead
 from unweave.recipes.zietlow2022.settings import SOURCE
 from unweave.studies.results import Results
 from unweave.studies.study import Study
@@ -39,6 +39,6 @@ def judge(results: Results, size: str) -> Outcome:
     return judge_table("FactorVAE", PUBLISHED, results, size)
 
 
-CONTROLS = (any_condition(judge), noise_instead(judge), same_instead(judge), veil_instead(judge))
+CONTROLS = controls_of(judge, same_instead(judge))
 
 REPRODUCTION = Reproduction("z-table-4.4", TITLE, f"{SOURCE}, Table 4.4", study, judge, CONTROLS)
